@@ -195,16 +195,16 @@ func TestArchitecture(t *testing.T) {
 
 // waiting names the functions whose subject is a length of time, with the reason.
 var waiting = map[string]string{
-	"trial_linux.go delayWarmUp":  "the word to start is on its way to the client",
-	"hold.go holdPod":             "a pod's main process lives until its deadline",
-	"roll.go waitUntil":           "the steps of a roll follow a schedule",
-	"run_linux.go settleDown":     "stragglers count until the drain time is over, by definition",
-	"path_linux.go pause":         "paces datagrams",
-	"facts_linux.go Idle":         "measures what the CPUs do for a while",
-	"neighbour_linux.go burst":    "rests between bursts of work",
-	"up_linux.go fail":            "gives the cause of a failure time to arrive before the failure is printed",
-	"newpods_linux.go sleepUntil": "new pods come at their intended times",
-	"newpods.go runTrial":         "the same on a cluster",
+	"trial_linux.go delayWarmUp":      "the word to start is on its way to the client",
+	"hold.go holdPod":                 "a pod's main process lives until its deadline",
+	"roll.go waitUntil":               "the steps of a roll follow a schedule",
+	"run_linux.go awaitSettledCounts": "stragglers count until the drain time is over, by definition",
+	"path_linux.go pause":             "paces datagrams",
+	"facts_linux.go Idle":             "measures what the CPUs do for a while",
+	"neighbour_linux.go burst":        "rests between bursts of work",
+	"up_linux.go fail":                "gives the cause of a failure time to arrive before the failure is printed",
+	"newpods_linux.go sleepUntil":     "new pods come at their intended times",
+	"newpods.go runTrial":             "the same on a cluster",
 }
 
 // TestNobodyWaitsForTime finds sleeps in disguise: a function that makes a timer or a context with a time limit and then

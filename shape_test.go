@@ -20,8 +20,8 @@ const (
 	maxPlan    = 120 // of what internal/plan exports
 )
 
-// wide are the structs that may have more than maxFields fields, with their number. What is a kernel's or a file's own has to; the
-// others are still there, and none may grow.
+// wide are the structs that may have more than maxFields fields, with their number. What is a kernel's or a file's own has
+// to; the others are still there, and none may grow.
 var wide = map[string]int{
 	"internal/conduct/run conductor":        16,
 	"internal/conduct/run search":           17,

@@ -190,7 +190,8 @@ func TestCLIDiagnose(t *testing.T) {
 		{name: "a shaper", before: node("n1", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "64k", "latency", "50ms"),
 			after: node("n1", "tc", "qdisc", "del", "dev", "eth0", "root"), code: 3, verdict: "node", cause: "shaper"},
 		{name: "a slow resolver", before: func(t *testing.T) { lateResolver(t, "90ms") }, after: func(t *testing.T) { lateResolver(t, "") }, code: 3, verdict: "resolver", cause: "names"},
-		// It is one limit for the whole machine. Connections of the tests before count for two minutes, and the API server needs room.
+		// It is one limit for the whole machine. Connections of the tests before count for two minutes, and the API server
+		// needs room.
 		{name: "conntrack is full", before: func(t *testing.T) {
 			most, _ = os.ReadFile(limit)
 			tracked, err := strconv.Atoi(strings.TrimSpace(disturb(t, "exec", "n1", "--", "cat", "/proc/sys/net/netfilter/nf_conntrack_count")))

@@ -129,8 +129,8 @@ func TestCLIAPIServerIsAway(t *testing.T) {
 	p.wantSurvived(t, 3*time.Minute, 24, 3, control.KindGone, control.KindLost, control.KindStart, "timeout")
 }
 
-// TestCLINodeGoesNotReady stops a kubelet: the run ends when the node is given up, and says which. The kubelet is back when the run
-// removes its pods, because it must take part in that.
+// TestCLINodeGoesNotReady stops a kubelet: the run ends when the node is given up, and says which. The kubelet is back when
+// the run removes its pods, because it must take part in that.
 func TestCLINodeGoesNotReady(t *testing.T) {
 	disturb(t, "status")
 	p := startRun(t, append(many(1000), "--server-node", "n2")...)

@@ -105,8 +105,8 @@ func TestCLIPairsLeaveOut(t *testing.T) {
 	q.wantNothingLeft(t)
 }
 
-// TestCLIPairsNodeGoes takes agents and the pods of a node away in mid-run: the trials that this broke name them, the run goes on,
-// and the node comes back. One that does not is resumed later.
+// TestCLIPairsNodeGoes takes agents and the pods of a node away in mid-run: the trials that this broke name them, the run
+// goes on, and the node comes back. One that does not is resumed later.
 func TestCLIPairsNodeGoes(t *testing.T) {
 	p := startRun(t, pairsOf("all", 30)...)
 	p.awaitTrials(t, 6)
@@ -160,8 +160,8 @@ func TestCLIPairsNodeGoes(t *testing.T) {
 	q.wantNothingLeft(t)
 }
 
-// TestCLIPairsKubeletStops stops a kubelet in mid-run: trials of its node fail, until the node is known to be away. Then its pods are
-// evicted. The other pair is measured on, and the node's pairs again when it is back.
+// TestCLIPairsKubeletStops stops a kubelet in mid-run: trials of its node fail, until the node is known to be away. Then its
+// pods are evicted. The other pair is measured on, and the node's pairs again when it is back.
 func TestCLIPairsKubeletStops(t *testing.T) {
 	disturb(t, "status")
 	const repetitions = 80

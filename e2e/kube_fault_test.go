@@ -432,7 +432,8 @@ func TestNamespaceIsStuck(t *testing.T) {
 	takeDown(t, c)
 }
 
-// disturb runs a verb of the program that raised the cluster and returns what it prints; the test is skipped where the cluster may not be disturbed.
+// disturb runs a verb of the program that raised the cluster and returns what it prints; the test is skipped where the
+// cluster may not be disturbed.
 func disturb(t *testing.T, args ...string) string {
 	t.Helper()
 	tool, name := os.Getenv("CNIBENCH_E2E_TOOL"), os.Getenv("CNIBENCH_E2E_CLUSTER")

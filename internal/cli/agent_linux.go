@@ -32,8 +32,8 @@ func linuxCommands(p *program) []*cobra.Command {
 	return []*cobra.Command{agentCommand(p), samplerCommand(p), janitorCommand(p), socketsCommand(p), wireGuardCommand(p), fidelityCommand(p), containedCommand(p), lookCommand(), leftoversCommand(), plantCommand()}
 }
 
-// agentOf returns the agent command if args begin with agentVerb, else nil.
-func agentOf(p *program, args []string) *cobra.Command {
+// findAgentCommand returns the agent command if args begin with agentVerb, and otherwise nil.
+func findAgentCommand(p *program, args []string) *cobra.Command {
 	if len(args) == 0 || args[0] != agentVerb {
 		return nil
 	}
@@ -47,7 +47,7 @@ func agentCommand(p *program) *cobra.Command {
 		Use: agentVerb, Short: "Run one end of a trial for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(lacks) > 0 {
-				for _, tool := range toolsMissing(lacks) {
+				for _, tool := range uninstalledTools(lacks) {
 					fmt.Fprintln(p.stdout, tool)
 				}
 				return nil
@@ -74,9 +74,9 @@ func samplerCommand(p *program) *cobra.Command {
 	}
 }
 
-// firstRequest dials an address until a request is answered or limit has passed. It stores in r the number of dials and
+// sendFirstRequest dials an address until a request is answered or limit has passed. It stores in r the number of dials and
 // their CPU time. It also stores the times of the connection and of the answer, or the failure.
-func firstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r *kube.First) {
+func sendFirstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r *kube.First) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	now, begin := time.Now(), thread.Monotonic()

@@ -49,11 +49,11 @@ func (a *articlePlan) startingPlan(environment string) (plan.Plan, position.Deco
 	return p, file, nil
 }
 
-// completePlan completes p after the flags are applied. It calls settleTools and returns the notes. Without exact, it sets the
-// default warm-up if no tool remains and no flag set the warm-up. changed maps the key of each setting that a flag set to
-// that flag.
+// completePlan completes p after the flags are applied, and returns the notes of chooseTools. Without exact, it sets
+// the default warm-up if no tool remains and no flag set the warm-up. changed maps the key of each setting that a flag
+// set to that flag.
 func (a *articlePlan) completePlan(p *plan.Plan, changed map[string]string) ([]string, error) {
-	notes, err := a.settleTools(p)
+	notes, err := a.chooseTools(p)
 	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
 		p.Warmup = plan.Default().Warmup
 		if p.OnCluster() {
@@ -63,10 +63,10 @@ func (a *articlePlan) completePlan(p *plan.Plan, changed map[string]string) ([]s
 	return notes, err
 }
 
-// settleTools replaces tools by the engine and returns notes with the reasons. It replaces all tools for --own, on clusters,
-// and if windows of whole seconds do not fit the budget. Otherwise it replaces the tools that are not installed. With exact
-// it replaces no tool, and fails in the lab if a tool is not installed.
-func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
+// chooseTools replaces tools by the engine and returns notes with the reasons. It replaces all tools for --own, on
+// clusters, and if windows of whole seconds do not fit the budget. Otherwise it replaces the tools that are not
+// installed. With exact it replaces no tool, and in the lab it fails if a tool is not installed.
+func (a *articlePlan) chooseTools(p *plan.Plan) ([]string, error) {
 	asked := p.Tools()
 	switch {
 	case len(asked) == 0:
@@ -84,7 +84,7 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 				"install what is missing, or leave out --exact: then the engine of cnibench sends instead")
 		}
 		notes := []string{a.replaceTools(p, missing, "not installed here")}
-		more, err := a.settleTools(p)
+		more, err := a.chooseTools(p)
 		return append(notes, more...), err
 	}
 	if !a.exact && p.Budget > 0 && p.Duration == 0 {

@@ -55,10 +55,10 @@ func checkCommand(p *program) *cobra.Command {
 		RunE:    a.run,
 	}
 	f := cmd.Flags()
-	formatFlag(cmd, &a.format, documentNames)
+	declareFormatFlag(cmd, &a.format, documentNames)
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
-	a.declareConfig(cmd)
+	a.declareConfigFlags(cmd)
 	completeFlag(cmd, "only", func() []string { return each.Of(check.Rules(), func(r finding.Rule) string { return r.ID }) })
 	return cmd
 }
@@ -71,7 +71,7 @@ func (a *checking) run(cmd *cobra.Command, files []string) error {
 		return usageError(advice.With(err, "cnibench check --list names the rules"))
 	}
 	if a.list {
-		return a.listRules(check.Rules())
+		return a.printRules(check.Rules())
 	}
 	if len(files) == 0 {
 		files = []string{DefaultResult}
@@ -97,15 +97,15 @@ func (a *checking) checkFile(name string) (check.Report, error) {
 		return check.Report{}, err
 	}
 	v := check.New(s.Header)
-	err = a.eachRecord(s, true, func(rec *result.Record) error { return v.Add(*rec) })
+	err = a.forEachRecord(s, true, func(rec *result.Record) error { return v.Add(*rec) })
 	if err != nil {
 		return check.Report{}, err
 	}
 	return v.Report(displayName(name), a.only)
 }
 
-// listRules prints the id, severity and title of each rule.
-func (a *checking) listRules(rules []finding.Rule) error {
+// printRules prints the id, severity and title of each rule.
+func (a *checking) printRules(rules []finding.Rule) error {
 	for _, r := range rules {
 		if _, err := fmt.Fprintf(a.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title); err != nil {
 			return err

@@ -19,8 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// declareConfig declares the flags of check that are about configurations.
-func (a *checking) declareConfig(cmd *cobra.Command) {
+// declareConfigFlags declares the flags of check that are about configurations.
+func (a *checking) declareConfigFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.config, "config", false, "the files configure a cluster's network: show what is in force (- is stdin)")
 	f.StringVar(&a.chart, "chart", "", "with --config: the `chart` that decides what values do: a directory, an archive, or the name of one that cni install uses")
@@ -51,17 +51,17 @@ func (a *checking) parseKnown(cmd *cobra.Command) (config.Known, error) {
 func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	switch {
 	case !a.config:
-		return usageOf(cmd, errors.New("--chart, --set, --cni-version and --underlay-mtu require --config"))
+		return commandUsageError(cmd, errors.New("--chart, --set, --cni-version and --underlay-mtu require --config"))
 	case len(a.only) > 0:
-		return usageOf(cmd, errors.New("--only names rules about results: omit it with --config"))
+		return commandUsageError(cmd, errors.New("--only names rules about results: omit it with --config"))
 	case a.list:
-		return a.listRules(config.Rules())
+		return a.printRules(config.Rules())
 	case len(files) == 0 && a.chart == "":
-		return usageOf(cmd, errors.New("--config requires a file or --chart"))
+		return commandUsageError(cmd, errors.New("--config requires a file or --chart"))
 	}
 	known, mistaken := a.parseKnown(cmd)
 	inputs, unread := readAll(files, a.readConfig)
-	sets, wrong := readAll(a.sets, setInput)
+	sets, wrong := readAll(a.sets, parseSet)
 	inputs = append(inputs, sets...)
 	source := a.chart
 	for _, in := range inputs {
@@ -80,7 +80,7 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	}
 	r, err := config.Check(inputs, known)
 	if err == nil && source == "" && len(r.Needs) > 0 {
-		if known.Chart = a.neededChart(cmd.Context(), r.Needs[0]); known.Chart != nil {
+		if known.Chart = a.downloadNeededChart(cmd.Context(), r.Needs[0]); known.Chart != nil {
 			r, err = config.Check(inputs, known)
 		}
 	}
@@ -102,9 +102,9 @@ func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 // downloadTime limits the download of a chart that the user did not ask for.
 const downloadTime = 20 * time.Second
 
-// neededChart downloads the chart that the values require, and prints to stderr which version judges them. If it cannot, it
-// prints the reason and returns nil. For a chart without a recipe it prints nothing: the report names that chart.
-func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Chart {
+// downloadNeededChart downloads the chart that the values require, and prints to stderr which version judges them. If it
+// cannot, it prints the reason and returns nil. For a chart without a recipe it prints nothing: the report names that chart.
+func (a *checking) downloadNeededChart(ctx context.Context, of config.Needed) *config.Chart {
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()
 	c, err := recipe.DownloadChart(ctx, of.Name, of.Version)
@@ -123,8 +123,8 @@ func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Ch
 	return c
 }
 
-// setInput parses one --set, a key=value of Helm, into an input with these values.
-func setInput(expression string) (config.Input, error) {
+// parseSet parses one --set, a key=value of Helm, into an input with these values.
+func parseSet(expression string) (config.Input, error) {
 	in := config.Input{Name: "--set", Unlined: true}
 	values, err := strvals.Parse(expression)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 	pretend := func() {
 		p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, openLab: raisePretence}
-		os.Exit(p.main(p.calledAs(os.Args)))
+		os.Exit(p.main(p.parseProgramName(os.Args)))
 	}
 	commands["cnibench"], commands[pluginName], commands[completionName] = pretend, pretend, pretend
 	testscript.Main(tidy{m}, commands)

@@ -18,7 +18,7 @@ import (
 )
 
 func cniCommand(p *program) *cobra.Command {
-	return asParent(&cobra.Command{
+	return addSubcommands(&cobra.Command{
 		Use: "cni", Short: "Detect, install and uninstall the CNI of a cluster",
 		Example: "  cnibench cni detect\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
 	}, cniDetectCommand(p), cniShowCommand(p), cniInstallCommand(p), cniUninstallCommand(p))
@@ -36,7 +36,7 @@ type installation struct {
 }
 
 func (a *installation) declareFlags(cmd *cobra.Command) {
-	locationFlags(cmd, &a.where)
+	declareLocationFlags(cmd, &a.where)
 	f := cmd.Flags()
 	f.StringVar(&a.options.For, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
 	f.StringArrayVar(&a.options.Sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
@@ -71,8 +71,8 @@ func (a *installation) parseParams() error {
 	return errors.Join(append(errs, p.Check())...)
 }
 
-// lookUpRecipe checks the flags and returns the recipe of the profile; without a profile, the zero Recipe. Its error joins all
-// faults, including the given ones, so that the user sees them before a cluster is contacted.
+// lookUpRecipe checks the flags and returns the recipe of the profile, or the zero Recipe without a profile. Its error
+// joins all faults, including the given ones, so that the user sees them before a cluster is contacted.
 func (a *installation) lookUpRecipe(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
 		// An unknown name gets the same error as in a plan, which suggests the nearest name.
@@ -104,7 +104,7 @@ func (a *installation) optionFaults() []error {
 
 // newInstaller returns an installer for the cluster that the flags name. Call lookUpRecipe first: it parses the flags.
 func (a *installation) newInstaller() (*recipe.Installer, error) {
-	reach := a.connectOptions(a.where)
+	reach := a.connectionOptions(a.where)
 	reach.PullSecrets = a.own.pull
 	c, err := kube.Connect(reach)
 	if err != nil {
@@ -130,7 +130,7 @@ changed.
 func cniShowCommand(p *program) *cobra.Command {
 	a := installation{program: p}
 	cmd := &cobra.Command{
-		Use: "show PROFILE", Short: "Print what would be applied to install a profile", Long: cniShowLong, Args: oneProfile,
+		Use: "show PROFILE", Short: "Print what would be applied to install a profile", Long: cniShowLong, Args: requireOneProfile,
 		ValidArgsFunction: recipeNames,
 		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,8 +145,8 @@ func cniShowCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// renderRecipe fills in the recipe of a profile: from the cluster if the flags name a cluster, else from the flags. If the flags
-// lack a value that a cluster can tell, it asks the cluster that kubectl would use.
+// renderRecipe fills in the recipe of a profile with values from the cluster that the flags name, or else from the
+// flags. If the flags lack a value that a cluster can tell, it asks the cluster that kubectl would use.
 func (a *installation) renderRecipe(ctx context.Context, profile string) (recipe.Rendered, error) {
 	r, err := a.lookUpRecipe([]string{profile})
 	if err != nil {
@@ -205,8 +205,8 @@ func recipeError(err error) error {
 	return err
 }
 
-// oneProfile fails unless there is exactly one argument. It does not check that the argument names a profile.
-func oneProfile(cmd *cobra.Command, args []string) error {
+// requireOneProfile fails unless there is exactly one argument. It does not check that the argument names a profile.
+func requireOneProfile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
@@ -234,7 +234,7 @@ func cniInstallCommand(p *program) *cobra.Command {
 	a := installation{program: p}
 	o := &a.options
 	cmd := &cobra.Command{
-		Use: "install PROFILE", Short: "Install a profile's CNI on a cluster", Long: cniInstallLong, Args: oneProfile,
+		Use: "install PROFILE", Short: "Install a profile's CNI on a cluster", Long: cniInstallLong, Args: requireOneProfile,
 		ValidArgsFunction: recipeNames,
 		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -251,7 +251,7 @@ func cniInstallCommand(p *program) *cobra.Command {
 	}
 	a.declareFlags(cmd)
 	f := cmd.Flags()
-	choiceFlag(cmd, &o.DryRun, "dry-run", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
+	declareChoiceFlag(cmd, &o.DryRun, "dry-run", "client prints the objects, server has the API server judge them; nothing is kept; `where`",
 		[]string{recipe.DryRunClient, recipe.DryRunServer})
 	f.StringVar(&o.Source, "chart", "", "`file` or directory with the chart or manifest, in place of the recipe's address")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")

@@ -42,9 +42,9 @@ func cniDetectCommand(p *program) *cobra.Command {
 		Args:    takesNone,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	locationFlags(cmd, &a.where)
+	declareLocationFlags(cmd, &a.where)
 	f := cmd.Flags()
-	formatFlag(cmd, &a.format, documentNames)
+	declareFormatFlag(cmd, &a.format, documentNames)
 	a.pods.declareFlags(cmd, "`image` of cnibench: look at nodes from pods, too")
 	f.StringSliceVar(&a.nodes, "nodes", nil, "with --image: the one or two `nodes` to look at (default the first two that are ready)")
 	return cmd
@@ -60,7 +60,7 @@ func (a *detection) run(cmd *cobra.Command) error {
 	}
 	faults = append(faults, a.pods.argFaults()...)
 	if err := errors.Join(faults...); err != nil {
-		return usageOf(cmd, err)
+		return commandUsageError(cmd, err)
 	}
 	ctx, stop := context.WithTimeout(cmd.Context(), detectLimit)
 	defer stop()

@@ -26,7 +26,7 @@ func leftoversCommand() *cobra.Command {
 		Use: recipe.Leftovers, Short: "Say what of a CNI's things is visible on this node", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(commands) > 0 {
-				return runIn(cmd.Context(), root, commands, cmd.OutOrStdout())
+				return runChrooted(cmd.Context(), root, commands, cmd.OutOrStdout())
 			}
 			seen, err := inspect.Gather(cmd.Context(), inspect.Options{CNI: root + "/etc/cni/net.d"})
 			if err != nil {
@@ -42,9 +42,9 @@ func leftoversCommand() *cobra.Command {
 	return cmd
 }
 
-// runIn runs every command with root as its root directory, also after one has failed. The error names the commands
-// that failed.
-func runIn(ctx context.Context, root string, commands []string, out io.Writer) error {
+// runChrooted runs every command with root as its root directory, even if an earlier one has failed. The error names the
+// commands that failed.
+func runChrooted(ctx context.Context, root string, commands []string, out io.Writer) error {
 	var errs []error
 	for _, text := range commands {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", text)

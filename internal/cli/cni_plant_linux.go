@@ -29,7 +29,7 @@ func plantCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return usageOf(cmd, errors.New("which node?"))
+				return commandUsageError(cmd, errors.New("which node?"))
 			}
 			text, err := os.ReadFile(filepath.Join(specs, args[0]))
 			if err != nil {
@@ -80,7 +80,7 @@ func keepPlanted(ctx context.Context, s recipe.PlantSpec, dir, ready string) (er
 		if slices.ContainsFunc(there, func(q link.Route) bool { return q.To == r.To && q.Via == r.Via }) {
 			continue
 		}
-		dev := deviceTo(devices, r.Via)
+		dev := deviceForNode(devices, r.Via)
 		if dev == "" {
 			return fmt.Errorf("no device is on the network of %v, the node with %v", r.Via, r.To)
 		}
@@ -100,8 +100,8 @@ func keepPlanted(ctx context.Context, s recipe.PlantSpec, dir, ready string) (er
 	return nil
 }
 
-// deviceTo returns the device that is on the same network as a node, "" if none is.
-func deviceTo(devices []link.Device, node netip.Addr) string {
+// deviceForNode returns the device that is on the same network as a node, "" if none is.
+func deviceForNode(devices []link.Device, node netip.Addr) string {
 	for _, d := range devices {
 		for _, a := range d.Addresses {
 			if a.Contains(node) {

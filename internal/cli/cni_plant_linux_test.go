@@ -95,7 +95,7 @@ func TestRunIn(t *testing.T) {
 		t.Skip("no right to change the root directory")
 	}
 	var out strings.Builder
-	err := runIn(t.Context(), "/", []string{"exit 3", "test -d /proc"}, &out)
+	err := runChrooted(t.Context(), "/", []string{"exit 3", "test -d /proc"}, &out)
 	if err == nil || !strings.Contains(err.Error(), "exit 3") || out.String() != "done: test -d /proc\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}

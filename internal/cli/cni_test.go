@@ -36,7 +36,8 @@ func tellingCluster(t *testing.T) (kubeconfig string) {
 	return kubeconfigOf(t, s.URL)
 }
 
-// TestShowAsks: the cluster of KUBECONFIG is asked for what is not told, and only then; one that a flag names tells of its nodes.
+// TestShowAsks: the cluster of KUBECONFIG is asked for what is not told, and only then; one that a flag names tells of its
+// nodes.
 func TestShowAsks(t *testing.T) {
 	kubeconfig := tellingCluster(t)
 	t.Setenv("KUBECONFIG", kubeconfig)

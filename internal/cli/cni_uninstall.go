@@ -24,7 +24,7 @@ func cniUninstallCommand(p *program) *cobra.Command {
 	var format string
 	var remove bool
 	cmd := &cobra.Command{
-		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: takes(0, 1, "one profile or none"),
+		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: newArgumentCheck(0, 1, "one profile or none"),
 		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall --image registry.example/cnibench:1 --remove",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			faults := a.optionFaults()
@@ -59,9 +59,9 @@ func cniUninstallCommand(p *program) *cobra.Command {
 			return quietError(exitWorse)
 		},
 	}
-	locationFlags(cmd, &a.where)
+	declareLocationFlags(cmd, &a.where)
 	a.own.declareFlags(cmd, "`image` of this program, for pods that look at the nodes")
-	formatFlag(cmd, &format, documentNames)
+	declareFormatFlag(cmd, &format, documentNames)
 	f := cmd.Flags()
 	f.DurationVar(&a.options.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	f.BoolVar(&remove, "remove", false, "run the commands in the root of each node, and remove the rest through the API")

@@ -70,22 +70,22 @@ func compareCommand(p *program) *cobra.Command {
 		Args: func(cmd *cobra.Command, files []string) error {
 			switch {
 			case a.history && len(files) < 2:
-				return usageOf(cmd, fmt.Errorf("a history needs two result files or more, and there are %d", len(files)))
+				return commandUsageError(cmd, fmt.Errorf("a history needs two result files or more, and there are %d", len(files)))
 			case !a.history && len(files) != 2:
-				return usageOf(cmd, fmt.Errorf("want two result files, and there are %d (--history takes more)", len(files)))
+				return commandUsageError(cmd, fmt.Errorf("want two result files, and there are %d (--history takes more)", len(files)))
 			}
 			return nil
 		},
 		RunE: a.run,
 	}
 	f := cmd.Flags()
-	formatFlag(cmd, &a.format, documentNames)
+	declareFormatFlag(cmd, &a.format, documentNames)
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.StringArrayVar(&a.only, "only", nil, "show and judge only the cells of this `filter`, such as 'profile=canal path=pod-to-pod/*' (may be repeated: any of them)")
 	f.StringArrayVar(&a.failOn, "fail-on", nil, "`budget` that B must keep, such as 'rr.p99 > +5%' (may be repeated: all of them)")
 	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
 	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
-	marginFlag(cmd, &a.margin)
+	declareMarginFlag(cmd, &a.margin)
 	completeFlag(cmd, "metrics", metric.Names)
 	return cmd
 }
@@ -136,7 +136,7 @@ func (p *program) readSide(name string, margin float64) (compare.Side, error) {
 		return compare.Side{}, err
 	}
 	var in compare.Collector
-	if err := p.eachRecord(s, false, in.Add); err != nil {
+	if err := p.forEachRecord(s, false, in.Add); err != nil {
 		return compare.Side{}, err
 	}
 	a, err := in.Analyse(s.Header, compare.Options{Margin: margin})
@@ -146,8 +146,8 @@ func (p *program) readSide(name string, margin float64) (compare.Side, error) {
 	return compare.Side{Name: displayName(name), Header: s.Header, Analysis: a}, nil
 }
 
-// showsMetric reports whether the metric called name is shown: if --metrics lists it, or without that flag if it is a headline
-// metric.
+// showsMetric reports whether the metric called name is shown: if --metrics lists it, or without that flag if it is a
+// headline metric.
 func (a *comparison) showsMetric(name string) bool {
 	if a.metrics == nil {
 		m, _ := metric.Lookup(name)
@@ -156,8 +156,8 @@ func (a *comparison) showsMetric(name string) bool {
 	return slices.Contains(a.metrics, name)
 }
 
-// run compares two result files, or with --history prints how each cell changes over all files. It fails for bad flags or
-// files, and otherwise returns the exit state of the verdicts.
+// run compares two result files, or with --history prints how each cell changes over all files. It fails for bad flags
+// or files, and if the verdicts have an exit code other than 0.
 func (a *comparison) run(cmd *cobra.Command, files []string) error {
 	if err := a.parseFlags(cmd); err != nil {
 		return usageError(err)

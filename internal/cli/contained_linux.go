@@ -62,8 +62,8 @@ func containedCommand(p *program) *cobra.Command {
 	return agent
 }
 
-// containProcess moves this process into its cgroup below tree, as podGroup names it, and applies the seccomp filter. With tree ""
-// it only applies the filter.
+// containProcess moves this process into its cgroup below tree, whose path podGroup returns, and applies the seccomp
+// filter. If tree is "", it only applies the filter.
 func containProcess(tree string) error {
 	if tree != "" {
 		path, err := podGroup(tree)
@@ -92,12 +92,12 @@ func podGroup(tree string) (string, error) {
 		return "", err
 	}
 	pod := strings.Trim(strings.TrimPrefix(netns, "net:"), "[]")
-	return filepath.Join(tree, nodeOf(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
+	return filepath.Join(tree, nodeGroupName(string(groups)), "kubepods", "burstable", "pod"+pod, "agent"), nil
 }
 
-// nodeOf returns the cgroup v2 path in groups, the text of /proc/PID/cgroup, with _ for /; in the lab it is
-// <tree>/<profile>/<node>. It returns "outside" for the root, or without a v2 entry.
-func nodeOf(groups string) string {
+// nodeGroupName returns the cgroup v2 path of a process with _ in place of /. In the lab the path names the tree, the profile
+// and the node. groups is the text of /proc/PID/cgroup. The result is "outside" for the root or without a v2 entry.
+func nodeGroupName(groups string) string {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && path != "" {
 			return strings.ReplaceAll(path, "/", "_")

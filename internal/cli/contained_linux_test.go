@@ -18,7 +18,7 @@ func TestNodeOf(t *testing.T) {
 		"":            "outside",
 		"0::/a\n1::b": "a",
 	} {
-		if got := nodeOf(groups); got != want {
+		if got := nodeGroupName(groups); got != want {
 			t.Errorf("%q: got %q, want %q", groups, got, want)
 		}
 	}

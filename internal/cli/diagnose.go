@@ -62,12 +62,12 @@ const (
 	messageEnd = 100 * time.Second
 )
 
-// countedOpening returns the part of the time that opening took that counts against the limits above: at most openEnd. A
+// countedOpening returns how much of the time that opening took counts against the limits above: at most openEnd. A
 // longer wait, such as for an image, would leave no time to measure.
 func countedOpening(opening time.Duration) time.Duration { return min(opening, openEnd) }
 
-// trialsLimit returns when the trials must end, given when they begin (before). Both are times since the start of the diagnosis.
-// The end is diagnoseBudget, or before+diagnoseLeast if that is later, but at most trialsEnd.
+// trialsLimit returns when the trials must end. before is when they begin. Both are times since the start of the
+// diagnosis. The end is diagnoseBudget, or before+diagnoseLeast if that is later, but at most trialsEnd.
 func trialsLimit(before time.Duration) time.Duration {
 	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
 }
@@ -98,10 +98,10 @@ func diagnoseCommand(p *program) *cobra.Command {
 		Use: "diagnose", Short: "Answer the question \"is it the CNI?\"", Long: diagnoseLong, Example: diagnoseExample, Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	a.what.declareSome(cmd, func(s plan.Setting) bool {
+	a.what.declareSettings(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || s.Group() == plan.GroupCluster || slices.Contains(diagnoseSettings, s.Key)
 	})
-	formatFlag(cmd, &a.format, documentNames)
+	declareFormatFlag(cmd, &a.format, documentNames)
 	f := cmd.Flags()
 	f.StringVar(&a.lab, "lab", "", "`name` of the lab of lab up, if several are up")
 	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node or pod (NAMESPACE/POD, in a lab NODE/POD)")
@@ -122,8 +122,8 @@ func diagnoseCommand(p *program) *cobra.Command {
 // itself.
 var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed", "explain"}
 
-// run measures, judges, and prints the answer. It returns nil if the network is fine, else an error with the exit code of
-// the verdict.
+// run measures, judges, and prints the answer. It returns nil if the network is fine, and otherwise an error with the
+// exit code of the verdict.
 func (a *diagnosis) run(cmd *cobra.Command) error {
 	p := a.program
 	want, lab, err := a.buildPlan(cmd)
@@ -170,7 +170,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	trials, err := p.openResult(name)
 	if err == nil {
 		evidence.Refused = trials.Header.Profiles[0].NotServed
-		err = p.eachRecord(trials, true, evidence.Add)
+		err = p.forEachRecord(trials, true, evidence.Add)
 	}
 	if err != nil {
 		return err
@@ -199,8 +199,8 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	return quietError(exitWorse)
 }
 
-// sampleRequests measures requests on two paths with CPU samples, and explains the difference. It compares pods with the
-// Service if the verdict is Service, else hosts with pods.
+// sampleRequests measures requests on two paths with CPU samples, and explains the difference. It compares pods with
+// the Service if the verdict is Service, and otherwise hosts with pods.
 func (a *diagnosis) sampleRequests(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict) (*report.Explanation, error) {
 	from, to := diagnose.HostPath, diagnose.PodPath
 	if v == diagnose.Service {
@@ -217,7 +217,7 @@ func (a *diagnosis) sampleRequests(cmd *cobra.Command, want plan.Plan, lab strin
 		return nil, err
 	}
 	defer remove()
-	if err := a.sampleInto(cmd.Context(), open, name, a.quiet); err != nil {
+	if err := a.sampleToFile(cmd.Context(), open, name, a.quiet); err != nil {
 		return nil, err
 	}
 	_, an, sides, err := a.readSampled(name, false)
@@ -273,7 +273,7 @@ func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 		return want, "", err
 	}
 	if len(want.Profiles) != 1 && !want.OnCluster() {
-		return want, "", usageOf(cmd, fmt.Errorf("diagnose measures one profile: %d are given", len(want.Profiles)))
+		return want, "", commandUsageError(cmd, fmt.Errorf("diagnose measures one profile: %d are given", len(want.Profiles)))
 	}
 	a.explain, want.Explain = want.Explain, false // which would sample every trial
 	if !want.OnCluster() {
@@ -283,8 +283,8 @@ func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 	return want, lab, a.findNamed(cmd, &want)
 }
 
-// findNamed looks up the Services and pods that --from and --to name on a cluster. It makes their nodes the client node and the
-// server node of the plan, unless these are set, and stores the target of --to in a.named.
+// findNamed looks up the Services and pods that --from and --to name on a cluster. It makes their nodes the client node
+// and the server node of the plan, unless these are set, and stores the target of --to in a.named.
 func (a *diagnosis) findNamed(cmd *cobra.Command, want *plan.Plan) error {
 	at := kube.Location{Kubeconfig: a.kubeconfig}
 	if len(want.Cluster.Contexts) > 0 {
@@ -295,7 +295,7 @@ func (a *diagnosis) findNamed(cmd *cobra.Command, want *plan.Plan) error {
 			return nil, nil
 		}
 		if want.Environment == plan.EnvKind {
-			return nil, usageOf(cmd, fmt.Errorf("%s: a cluster that is made for the purpose has no Service or pod of yours", text))
+			return nil, commandUsageError(cmd, fmt.Errorf("%s: a cluster that is made for the purpose has no Service or pod of yours", text))
 		}
 		n, err := kube.Find(cmd.Context(), at, text)
 		if err != nil {
@@ -314,7 +314,7 @@ func (a *diagnosis) findNamed(cmd *cobra.Command, want *plan.Plan) error {
 	return errors.Join(wrong, err)
 }
 
-// examined is an environment that calls end when it is closed, before the inner environment is closed.
+// examined is an environment whose Close first calls end.
 type examined struct {
 	env.Environment
 	end func(context.Context)

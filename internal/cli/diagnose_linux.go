@@ -16,7 +16,7 @@ import (
 func labVariant(name string) (plan.Variant, error) {
 	all, err := testbed.Describe(name, os.Getenv("SUDO_UID"))
 	if err != nil {
-		return plan.Variant{}, unknownName(err)
+		return plan.Variant{}, unknownNameError(err)
 	}
 	if len(all) != 1 {
 		return plan.Variant{}, usageError(fmt.Errorf("lab %q has %d profiles: want one, as lab up has", name, len(all)))
@@ -24,8 +24,8 @@ func labVariant(name string) (plan.Variant, error) {
 	return all[0].Name, nil
 }
 
-// openLabOrCluster opens the lab named lab, or the environment of a plan if lab is "". A lab that is raised for the diagnosis is
-// examined like one that is up.
+// openLabOrCluster opens the lab named lab, or the environment of a plan if lab is "". A lab that is raised for the
+// diagnosis is examined like one that is up.
 func (a *diagnosis) openLabOrCluster(ctx context.Context, want plan.Plan, lab string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	var raised env.Environment
 	if lab == "" {
@@ -33,7 +33,7 @@ func (a *diagnosis) openLabOrCluster(ctx context.Context, want plan.Plan, lab st
 		if err != nil || found.OnCluster() {
 			return e, found, err
 		}
-		raised, lab = e, runLab()
+		raised, lab = e, runLabName()
 	}
 	e, err := testbed.OpenStanding(ctx, testbed.StandingOptions{
 		Lab: lab, Profile: want.Profiles[0], From: a.from, To: a.to, Sudo: os.Getenv("SUDO_UID"), Program: []string{thisProgram}, Version: buildVersion(),

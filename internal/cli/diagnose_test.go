@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// TestDiagnosisTakesTwoMinutes: however long the environment and packet sizes take within their limits, the trials end in time for what
-// comes after them, and have a part of it.
+// TestDiagnosisTakesTwoMinutes: however long the environment and packet sizes take within their limits, the trials end in
+// time for what comes after them, and have a part of it.
 func TestDiagnosisTakesTwoMinutes(t *testing.T) {
 	for _, opening := range []time.Duration{0, 20 * time.Second, openEnd, 5 * time.Minute} {
 		for _, sizes := range []time.Duration{time.Second, 12 * time.Second, sizesEnd} {

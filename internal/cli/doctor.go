@@ -15,6 +15,6 @@ func doctorCommand(p *program) *cobra.Command {
 			return reportMachine(cmd.Context(), p, format)
 		},
 	}
-	formatFlag(cmd, &format, documentNames)
+	declareFormatFlag(cmd, &format, documentNames)
 	return cmd
 }

@@ -55,7 +55,7 @@ func reportMachine(ctx context.Context, p *program, format string) error {
 		return err
 	}
 	conditions[facts.Version] = buildVersion()
-	m := machineOf(found, conditions)
+	m := newMachine(found, conditions)
 	if err := p.writeDocument(format, m.document()); err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func reportMachine(ctx context.Context, p *program, format string) error {
 	return nil
 }
 
-// machineOf returns the document of doctor: the findings, and for each profile whether they allow the lab to raise it.
-func machineOf(found []probe.Finding, conditions facts.Facts) machine {
+// newMachine returns the document of doctor: the findings, and for each profile whether they allow the lab to raise it.
+func newMachine(found []probe.Finding, conditions facts.Facts) machine {
 	m := machine{Schema: doctorSchema, Conditions: conditions,
 		Features: each.Of(found, func(f probe.Finding) feature {
 			return feature{f.Feature, f.Outcome.String(), f.About, f.Missing, f.WayOut}
@@ -105,8 +105,8 @@ func (m machine) document() report.Document {
 	}}
 }
 
-// missingFeatures returns which of needs are missing, and netns if that is missing. It does not list a feature whose presence is
-// unknown: raising the profile will show it.
+// missingFeatures returns the needs that are missing, and netns if that is missing. It does not list a feature whose
+// presence is unknown: raising the profile will show it.
 func missingFeatures(needs []string, findings []probe.Finding) []string {
 	var lacks []string
 	for _, f := range findings {

@@ -106,8 +106,8 @@ func makeTargets(t *testing.T) (names []string) {
 	return names
 }
 
-// atReadersPlace goes to a directory that has what the repository has, and what a page lets its reader write: profile files and
-// their plugins.
+// atReadersPlace goes to a directory that has what the repository has, and what a page lets its reader write: profile files
+// and their plugins.
 func atReadersPlace(t *testing.T) {
 	t.Helper()
 	place := t.TempDir()

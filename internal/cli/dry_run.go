@@ -17,12 +17,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// quietScatter and busyScatter are how much instances of the same profile differ, as a share: on an idle and on a busy
-// machine. "make aa" measured them on CPU time and rates of rr and crr (docs/results/aa.md).
+// quietScatter and busyScatter are the relative differences between instances of the same profile, on an idle and on a
+// busy machine. "make aa" measured them on CPU time and rates of rr and crr (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
-// printPreview prints what a run would measure and how long it would take. The numbers are upper bounds: only a raised profile
-// shows which paths it does not serve.
+// printPreview prints what a run would measure and how long it would take. The numbers are upper bounds: only a raised
+// profile shows which paths it does not serve.
 func (a *measurement) printPreview(cmd *cobra.Command) error {
 	want, there, err := a.wantedPlan(cmd)
 	if err != nil {
@@ -45,8 +45,8 @@ func (a *measurement) printPreview(cmd *cobra.Command) error {
 	return nil
 }
 
-// wantedPlan returns the plan of a run. With --resume it takes the plan from the result file, and there is a note with the
-// number of trials in that file.
+// wantedPlan returns the plan of a run. With --resume it takes the plan from the result file. Then it also returns a
+// note with the number of trials in that file.
 func (a *measurement) wantedPlan(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
 		if want, err = a.plan.buildPlan(cmd); err == nil {
@@ -58,7 +58,7 @@ func (a *measurement) wantedPlan(cmd *cobra.Command) (want plan.Plan, there []st
 	if err != nil {
 		return want, nil, usageError(err)
 	}
-	if want, _, err = a.resumePlan(cmd, c.Header); err != nil {
+	if want, _, err = a.resumedPlan(cmd, c.Header); err != nil {
 		return want, nil, err
 	}
 	n := 0

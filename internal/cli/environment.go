@@ -19,7 +19,7 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 	}
 	tools := want.Tools()
 	if want.OnCluster() && len(tools) > 0 && want.Environment != plan.EnvKind {
-		if err := findTools(ctx, want.Cluster.Image, tools, say); err != nil {
+		if err := checkImageTools(ctx, want.Cluster.Image, tools, say); err != nil {
 			return nil, want, err
 		}
 	}
@@ -40,20 +40,21 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 		if err != nil {
 			return nil, want, err
 		}
-		return asEnvironment(kind.Open(ctx, want, agents, o))
+		return convertEnvironment(kind.Open(ctx, want, agents, o))
 	case want.OnCluster() && want.Cluster.Install:
-		e, found, err := asEnvironment(clusters.OpenInTurn(ctx, want, o))
+		e, found, err := convertEnvironment(clusters.OpenInTurn(ctx, want, o))
 		return e, found, recipeError(err)
 	case want.OnCluster():
-		return asEnvironment(clusters.Open(ctx, want, o))
+		return convertEnvironment(clusters.Open(ctx, want, o))
 	}
 	e, err := p.openLab(ctx, want, say)
 	return e, want, err
 }
 
-// findTools fails if the image agents is known to lack one of the tools. If neither tag nor registry lists the image's
-// tools, it returns nil: the pods are asked later. If agents is "", it only prints how to provide an image.
-func findTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
+// checkImageTools fails if the image called agents is known to lack one of the tools. If neither its tag nor its registry
+// tells the tools, it returns nil, because the pods are asked later. If agents is "", it only prints how to provide an
+// image.
+func checkImageTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
 	if agents == "" {
 		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
 			image.ToolsName(buildVersion(), tools), strings.Join(tools, ","))
@@ -67,9 +68,9 @@ func findTools(ctx context.Context, agents string, tools []string, say func(stri
 	return usageError(image.MissingTools(agents, lacks, tools))
 }
 
-// asEnvironment returns its arguments, with e as the interface env.Environment. If err is not nil, it returns a nil
+// convertEnvironment returns its arguments, with e as the interface env.Environment. If err is not nil, it returns a nil
 // interface, never an interface that holds a nil pointer.
-func asEnvironment[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
+func convertEnvironment[E env.Environment](e E, want plan.Plan, err error) (env.Environment, plan.Plan, error) {
 	if err != nil {
 		return nil, want, err
 	}

@@ -16,18 +16,18 @@ import (
 const thisProgram = "/proc/self/exe"
 
 func openLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (env.Environment, error) {
-	return openLabWith(ctx, p, []string{thisProgram, agentVerb}, say)
+	return openLabWithAgent(ctx, p, []string{thisProgram, agentVerb}, say)
 }
 
-// runLab returns the name of the lab that this process raises for a run.
-func runLab() string { return fmt.Sprintf("run-%d", os.Getpid()) }
+// runLabName returns the name of the lab that this process raises for a run.
+func runLabName() string { return fmt.Sprintf("run-%d", os.Getpid()) }
 
-// openLabWith opens the lab of a plan; agent is the command line of its agents.
-func openLabWith(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (env.Environment, error) {
+// openLabWithAgent opens the lab of a plan; agent is the command line of its agents.
+func openLabWithAgent(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (env.Environment, error) {
 	if err := checkCongestion(p); err != nil {
 		return nil, err
 	}
-	o := testbed.Options{Agent: agent, Version: buildVersion(), Name: runLab(), Say: say}
+	o := testbed.Options{Agent: agent, Version: buildVersion(), Name: runLabName(), Say: say}
 	if path := os.Getenv("PATH"); path != "" {
 		o.Env = []string{"PATH=" + path} // agents start tools
 	}

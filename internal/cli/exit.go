@@ -43,8 +43,8 @@ func usageError(err error) error {
 	return &exitError{code: exitUsage, err: err}
 }
 
-// usageOf is like usageError, and adds a hint that points to the help of cmd.
-func usageOf(cmd *cobra.Command, err error) error {
+// commandUsageError is like usageError, and adds a hint that points to the help of cmd.
+func commandUsageError(cmd *cobra.Command, err error) error {
 	return usageError(advice.With(err, "see "+cmd.CommandPath()+" --help"))
 }
 

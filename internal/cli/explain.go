@@ -59,19 +59,19 @@ func explainCommand(p *program) *cobra.Command {
 		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveDefault), // a file, too
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); a.whatIf != "" && n != 1 && n != 2 {
-				return usageOf(cmd, fmt.Errorf("with --what-if want [FILE] A, and there are %d arguments", n))
+				return commandUsageError(cmd, fmt.Errorf("with --what-if want [FILE] A, and there are %d arguments", n))
 			} else if a.whatIf == "" && n != 2 && n != 3 {
-				return usageOf(cmd, fmt.Errorf("want two profiles, or a result file and two profiles, and there are %d arguments", n))
+				return commandUsageError(cmd, fmt.Errorf("want two profiles, or a result file and two profiles, and there are %d arguments", n))
 			}
 			return nil
 		},
 		RunE: a.run,
 	}
 	a.plan.declareFlags(cmd)
-	formatFlag(cmd, &a.format, explainNames)
+	declareFormatFlag(cmd, &a.format, explainNames)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "keep the result in `file`; default none")
-	f.StringVar(&a.whatIf, "what-if", "", "`change` whose cost is predicted and measured: "+strings.Join(whatIfs(), " or "))
+	f.StringVar(&a.whatIf, "what-if", "", "`change` whose cost is predicted and measured: "+strings.Join(whatIfValues(), " or "))
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	groupFlags(cmd, groupOutput, true, "output", "format", "quiet", "what-if")
 	hideFlags(cmd, "profiles", "explain", "sweep", "no-twin", "pairs", "concurrency", "sequential", "precision", "max-repetitions", "plant", "tool")
@@ -85,11 +85,11 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 		return usageError(err)
 	}
 	if cmd.Flags().Changed("profiles") {
-		return usageOf(cmd, errors.New("the profiles are arguments of explain: leave out --profiles"))
+		return commandUsageError(cmd, errors.New("the profiles are arguments of explain: leave out --profiles"))
 	}
 	if file != "" {
 		if a.plan.flagsGiven(cmd) || a.output != "" {
-			return usageOf(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
+			return commandUsageError(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
 		}
 		return a.explainFile(file)
 	}
@@ -102,7 +102,7 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.sampleInto(cmd.Context(), a.planOpener(want), name, a.quiet); err != nil {
+	if err := a.sampleToFile(cmd.Context(), a.planOpener(want), name, a.quiet); err != nil {
 		return err
 	}
 	a.names[0], a.names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
@@ -112,8 +112,8 @@ func (a *explanation) run(cmd *cobra.Command, args []string) error {
 	return a.explainFile(name)
 }
 
-// whatIfs returns the values of --what-if.
-func whatIfs() []string {
+// whatIfValues returns the values of --what-if.
+func whatIfValues() []string {
 	return each.Of(explain.Removals(), func(r explain.Removal) string { return "remove=" + r.Name })
 }
 
@@ -122,9 +122,9 @@ func (a *explanation) whatIfRemoval() (*explain.Removal, error) {
 	if a.whatIf == "" {
 		return nil, nil
 	}
-	i := slices.Index(whatIfs(), a.whatIf)
+	i := slices.Index(whatIfValues(), a.whatIf)
 	if i < 0 {
-		return nil, fmt.Errorf("--what-if %q: want %s%s", a.whatIf, strings.Join(whatIfs(), " or "), advice.DidYouMean(a.whatIf, whatIfs()))
+		return nil, fmt.Errorf("--what-if %q: want %s%s", a.whatIf, strings.Join(whatIfValues(), " or "), advice.DidYouMean(a.whatIf, whatIfValues()))
 	}
 	return &explain.Removals()[i], nil
 }
@@ -188,9 +188,9 @@ func (a *explanation) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 	return a.plan.buildPlan(cmd)
 }
 
-// sampleInto opens an environment, runs its plan, and writes the result file called name. It fails if the run is
+// sampleToFile opens an environment, runs its plan, and writes the result file called name. It fails if the run is
 // interrupted, or if all trials of a case failed.
-func (p *program) sampleInto(ctx context.Context, open opener, name string, quiet bool) error {
+func (p *program) sampleToFile(ctx context.Context, open opener, name string, quiet bool) error {
 	out, err := createResult(name, false)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *program) sampleInto(ctx context.Context, open opener, name string, quie
 		return err
 	}
 	if c, read := result.Load(name); read == nil {
-		if _, failed := verdictOf(c.Records); failed != nil {
+		if _, failed := checkTrials(c.Records); failed != nil {
 			return errors.Join(failed, err)
 		}
 	}
@@ -219,7 +219,7 @@ func (p *program) readSampled(name string, stacks bool) (*result.Header, *compar
 	}
 	var judged compare.Collector
 	in := explain.Collector{Keep: stacks}
-	err = p.eachRecord(s, false, func(rec *result.Record) error {
+	err = p.forEachRecord(s, false, func(rec *result.Record) error {
 		return errors.Join(judged.Add(rec), in.Add(rec))
 	})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TestExplainWithout explains a run on a machine that does not show everything. Each time the report names what is missing, and
-// the trials have their numbers.
+// TestExplainWithout explains a run on a machine that does not show everything. Each time the report names what is missing,
+// and the trials have their numbers.
 func TestExplainWithout(t *testing.T) {
 	t.Parallel()
 	name := cnibench(t)
@@ -70,8 +70,8 @@ func TestExplainWithout(t *testing.T) {
 	}
 }
 
-// TestExplainEqual: two instances of one profile have nothing to explain. Of three short windows beside other tests 1 in 20 may differ by
-// more than the usual margin.
+// TestExplainEqual: two instances of one profile have nothing to explain. Of three short windows beside other tests 1 in 20
+// may differ by more than the usual margin.
 func TestExplainEqual(t *testing.T) {
 	t.Parallel()
 	name := cnibench(t)
@@ -89,8 +89,8 @@ func TestExplainEqual(t *testing.T) {
 	}
 }
 
-// counting is the name of a cnibench on a machine whose processor counts: the kernel's context switches are its instructions, and its
-// nanoseconds its cycles.
+// counting is the name of a cnibench on a machine whose processor counts: the kernel's context switches are its
+// instructions, and its nanoseconds its cycles.
 const counting = "counting"
 
 func init() {
@@ -109,8 +109,8 @@ func init() {
 	}
 }
 
-// TestExplainCounters: a transaction of two ends on one CPU is two context switches, all of them in the part that switches. The parts of
-// the CPU's clock are those of time, and parts add up to what was counted.
+// TestExplainCounters: a transaction of two ends on one CPU is two context switches, all of them in the part that switches.
+// The parts of the CPU's clock are those of time, and parts add up to what was counted.
 func TestExplainCounters(t *testing.T) {
 	cnibench(t) // skips where there can be no lab
 	self, err := os.Executable()

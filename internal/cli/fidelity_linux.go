@@ -37,7 +37,7 @@ type assessment struct {
 func fidelityCommand(p *program) *cobra.Command {
 	a := assessment{program: p}
 	cmd := &cobra.Command{
-		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: takes(0, 1, "one result file or none"),
+		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: newArgumentCheck(0, 1, "one result file or none"),
 		Example: "  sudo cnibench fidelity --context staging --workloads rr,crr -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -50,7 +50,7 @@ func fidelityCommand(p *program) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
-	formatFlag(cmd, &a.format, documentNames)
+	declareFormatFlag(cmd, &a.format, documentNames)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
@@ -70,7 +70,7 @@ func (a *assessment) run(cmd *cobra.Command) error {
 		return err
 	}
 	if len(want.Cluster.Contexts) == 0 {
-		return usageOf(cmd, errors.New("no cluster: name one or more by --context"))
+		return commandUsageError(cmd, errors.New("no cluster: name one or more by --context"))
 	}
 	out, err := createResult(a.output, a.force)
 	if err != nil {
@@ -116,17 +116,18 @@ func (a *assessment) assessFile(name string) error {
 	return a.writeDocument(a.format, report.BuildFidelity(page))
 }
 
-// environmentParts returns the functions that open the clusters and the lab. The lab's agents run under the conditions of a pod.
+// environmentParts returns the functions that open the clusters and the lab. The lab's agents run under the conditions
+// of a pod.
 func (a *assessment) environmentParts(say func(string, ...any)) env.Parts {
 	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
 			o := a.clusterOptions(say)
 			o.Beside = beside
-			return asEnvironment(clusters.Open(ctx, want, o))
+			return convertEnvironment(clusters.Open(ctx, want, o))
 		},
 		Groups: claimGroups,
 		Lab: func(ctx context.Context, want plan.Plan, tree string) (env.Environment, error) {
-			return openLabWith(ctx, want, []string{thisProgram, containedVerb, tree}, say)
+			return openLabWithAgent(ctx, want, []string{thisProgram, containedVerb, tree}, say)
 		},
 	}
 }

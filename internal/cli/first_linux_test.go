@@ -30,13 +30,13 @@ func TestFirstRequest(t *testing.T) {
 	}()
 	to := netip.MustParseAddrPort(l.Addr().String())
 	r := kube.First{Begin: time.Now().UnixNano()}
-	firstRequest(t.Context(), to, 20*time.Second, &r)
+	sendFirstRequest(t.Context(), to, 20*time.Second, &r)
 	if r.Kind != "" || r.Connected < r.Begin || r.Answered < r.Connected || r.Answered > time.Now().UnixNano() || r.Dials < 1 || r.DialNs <= 0 {
 		t.Errorf("%+v", r)
 	}
 	l.Close()
 	r = kube.First{Begin: time.Now().UnixNano()}
-	firstRequest(t.Context(), to, 20*time.Millisecond, &r)
+	sendFirstRequest(t.Context(), to, 20*time.Millisecond, &r)
 	if r.Kind != "connection refused" || r.Failure == "" || r.Answered != 0 || r.Dials < 2 {
 		t.Errorf("%+v", r)
 	}

@@ -54,15 +54,15 @@ const noFormat = "none"
 const allText = "text, all"
 
 // pageNames are the formats for people. documentNames are the formats that can show any document. formatNames are all
-// formats of report, in the order of help; those not in documentNames show the cells of one result.
+// formats of report, as help lists them. The formats that are not in documentNames show the cells of one result.
 var (
 	pageNames     = []string{"text", "markdown", "html"}
 	documentNames = append(slices.Clone(pageNames), "github", "json")
 	formatNames   = append(slices.Clone(documentNames), "card", "csv", "openmetrics", "benchfmt", "pprof", "folded")
 )
 
-// formatFlag declares -f with the formats called names, text by default.
-func formatFlag(cmd *cobra.Command, format *string, names []string) {
+// declareFormatFlag declares the flag -f, which takes one of names. The first of names is the default.
+func declareFormatFlag(cmd *cobra.Command, format *string, names []string) {
 	*format = names[0]
 	var value pflag.Value = choice{format, "format", names}
 	if cmd.Flags().Lookup("file") != nil {
@@ -87,13 +87,14 @@ func (v formatOrPlan) Set(s string) error {
 	return v.cmd.Flags().Set("file", s)
 }
 
-// choiceFlag declares a flag called name that takes one of words. *at is the default, and gets the value.
-func choiceFlag(cmd *cobra.Command, at *string, name, help string, words []string) {
+// declareChoiceFlag declares a flag called name that takes one of words. *at is the default, and gets the value.
+func declareChoiceFlag(cmd *cobra.Command, at *string, name, help string, words []string) {
 	cmd.Flags().Var(choice{at, name, words}, name, help+": "+strings.Join(words, ", "))
 	completeFlag(cmd, name, fixedWords(words...))
 }
 
-// choice is the value of a flag that choiceFlag declares.
+// choice is the value of a flag that takes one of words. at points to the chosen word, and name is the name of the
+// flag.
 type choice struct {
 	at    *string
 	name  string
@@ -105,7 +106,7 @@ func (c choice) String() string { return *c.at }
 // Type returns the word for the value in help.
 func (c choice) Type() string { return "string" }
 
-// Set refuses a word that is not among the choices.
+// Set stores s as the chosen word. It fails if s is not one of words.
 func (c choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
 		meant := ""
@@ -118,17 +119,17 @@ func (c choice) Set(s string) error {
 	return nil
 }
 
-// writeDocument writes d to stdout.
+// writeDocument writes d to stdout in a format, which must be a key of formats.
 func (p *program) writeDocument(format string, d report.Document) error {
 	return formats[format](p.stdout, d)
 }
 
-// terminalOptions returns the options for w: the width of a terminal, else the columns that the environment sets. Color and
-// characters beyond ASCII are used only on a terminal that supports them.
+// terminalOptions returns the options for w. The width is that of the terminal w, or else the number in the variable
+// COLUMNS. Color and characters beyond ASCII are used only on a terminal that supports them.
 func terminalOptions(w io.Writer) text.Options {
 	o := text.Options{ASCII: true}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		o.ASCII = !utf8Locale()
+		o.ASCII = !isUTF8Locale()
 		o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if the terminal does not know
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
@@ -138,8 +139,8 @@ func terminalOptions(w io.Writer) text.Options {
 	return o
 }
 
-// utf8Locale reports whether the environment's locale uses UTF-8. The first locale variable that is set decides.
-func utf8Locale() bool {
+// isUTF8Locale reports whether the environment's locale uses UTF-8. The first locale variable that is set decides.
+func isUTF8Locale() bool {
 	locale := cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG"))
 	return strings.Contains(strings.ToLower(strings.ReplaceAll(locale, "-", "")), "utf8")
 }

@@ -30,7 +30,7 @@ func (a *measurement) readBudgets(cmd *cobra.Command, want plan.Plan) error {
 		}
 		a.report.budgets = append(a.report.budgets, b)
 	}
-	return usageOf(cmd, errors.Join(errs...))
+	return commandUsageError(cmd, errors.Join(errs...))
 }
 
 // checkBudget fails if the plan has no case that the budget could judge.
@@ -46,8 +46,8 @@ func checkBudget(b compare.Budget, want plan.Plan) error {
 	return nil
 }
 
-// applyBudgets judges the profiles of d by budgets and adds the result to d. name is the result file. It returns nil if all budgets
-// are kept, else an error with the exit code. It also fails if a budget matches no cell.
+// applyBudgets judges the profiles of d by budgets and adds the result to d. name is the result file. It returns nil if
+// all budgets are kept, and otherwise an error with the exit code. It also fails if a budget matches no cell.
 func applyBudgets(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
 	held, state, err := judgeBudgets(pair, budgets, nil)

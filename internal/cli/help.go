@@ -24,7 +24,7 @@ const (
 // groupOutput is the group of flags that are not settings of a plan.
 const groupOutput = "Output and everything else"
 
-// groups are the groups of flags in the order of help.
+// groups are the groups of flags, in the order in which help lists them.
 var groups = []string{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
 
 // groupFlags assigns flags of cmd to the group g of help. common puts them on the first page. It skips flags that cmd lacks.
@@ -51,11 +51,11 @@ func hideFlags(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// asParent adds subcommands to cmd and returns it. cmd itself only fails, and says that a subcommand is required.
-func asParent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
-	cmd.Args = knownCommand
+// addSubcommands adds subcommands to cmd and returns it. cmd itself only fails, and says that a subcommand is required.
+func addSubcommands(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.Args = refuseUnknownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return usageOf(cmd, errors.New("a subcommand is required"))
+		return commandUsageError(cmd, errors.New("a subcommand is required"))
 	}
 	cmd.AddCommand(subcommands...)
 	return cmd
@@ -67,33 +67,34 @@ var elsewhere = map[string]string{
 	"cni list": "list recipes", "cni residue": "cni uninstall",
 }
 
-// knownCommand refuses any argument of a command that has only subcommands. Its error suggests the nearest subcommand.
-func knownCommand(cmd *cobra.Command, args []string) error {
+// refuseUnknownCommand refuses any argument of a command that has only subcommands. Its error suggests the nearest subcommand.
+func refuseUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	if at := elsewhere[cmd.Name()+" "+args[0]]; at != "" {
-		return usageOf(cmd, fmt.Errorf("unknown command %q, did you mean %q?", args[0], at))
+		return commandUsageError(cmd, fmt.Errorf("unknown command %q, did you mean %q?", args[0], at))
 	}
 	names := each.Of(each.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
-	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
+	return commandUsageError(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 
-// takes returns a check that refuses fewer than least or more than most arguments. what describes them in the error.
-func takes(least, most int, what string) cobra.PositionalArgs {
+// newArgumentCheck returns a check that refuses fewer than least or more than most arguments. what describes them in the
+// error.
+func newArgumentCheck(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch n := len(args); {
 		case n > 0 && most == 0:
-			return usageOf(cmd, fmt.Errorf("unexpected argument %q", args[0]))
+			return commandUsageError(cmd, fmt.Errorf("unexpected argument %q", args[0]))
 		case n < least || n > most:
-			return usageOf(cmd, fmt.Errorf("want %s, and there are %d arguments", what, n))
+			return commandUsageError(cmd, fmt.Errorf("want %s, and there are %d arguments", what, n))
 		}
 		return nil
 	}
 }
 
 // takesNone is the check that refuses any argument.
-var takesNone = takes(0, 0, "")
+var takesNone = newArgumentCheck(0, 0, "")
 
 // kinds describes the valid values of a flag, by the flag's type in pflag.
 var kinds = map[string]string{"int": "a whole number", "uint": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration, such as 30s"}
@@ -138,7 +139,8 @@ func argumentCompletion(names func() []string, how cobra.ShellCompDirective) cob
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return names(), how }
 }
 
-// completeFlag lets the shell complete the value of a flag with names. In a list separated by commas it completes the last one.
+// completeFlag lets the shell complete the value of a flag with names. In a list separated by commas it completes the
+// last one.
 func completeFlag(cmd *cobra.Command, flag string, names func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before, last := "", typed

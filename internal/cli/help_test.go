@@ -43,7 +43,8 @@ func helpOf(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestHelpFits: help of each command is one screen of 80 columns, names every command in a group, and says where there is more.
+// TestHelpFits: help of each command is one screen of 80 columns, names every command in a group, and says where there is
+// more.
 func TestHelpFits(t *testing.T) {
 	root := helpOf(t)
 	seen := 0

@@ -46,7 +46,7 @@ func holdCommand(p *program) *cobra.Command {
 func (a *holding) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case a.free:
-		ports, err := readAll(args, portOf)
+		ports, err := readAll(args, parsePort)
 		if err != nil {
 			return usageError(err)
 		}
@@ -58,11 +58,11 @@ func (a *holding) run(cmd *cobra.Command, args []string) error {
 	case a.clock:
 		return kube.Clock(a.stdin, a.stdout)
 	case a.first && len(args) == 1:
-		return kube.ReportFirst(cmd.Context(), a.begin, args[0], a.span, firstRequest)
+		return kube.ReportFirst(cmd.Context(), a.begin, args[0], a.span, sendFirstRequest)
 	case a.first:
-		return usageOf(cmd, fmt.Errorf("hold --first takes one address, and there are %d arguments", len(args)))
+		return commandUsageError(cmd, fmt.Errorf("hold --first takes one address, and there are %d arguments", len(args)))
 	case len(args) > 0:
-		return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
+		return commandUsageError(cmd, fmt.Errorf("hold takes no %q", args[0]))
 	}
 	return a.holdPod(cmd.Context())
 }
@@ -106,8 +106,8 @@ func (a *holding) serveAgents(ctx context.Context, token string) error {
 	})
 }
 
-// portOf parses a port and requires that the next port exists too.
-func portOf(text string) (int, error) {
+// parsePort parses a port and requires that the next port exists too.
+func parsePort(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 65534 {
 		return 0, fmt.Errorf("port %q: want 1 to 65534", text)

@@ -65,7 +65,7 @@ func imageCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// DefaultImage is the archive that image writes.
+// DefaultImage is the name of the archive that the command image writes without --output.
 const DefaultImage = "cnibench-image.tar"
 
 func (a *packaging) run(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (a *packaging) run(ctx context.Context) error {
 	}
 	if a.push != "" {
 		progress := func(done, total int64) {
-			story.drawLines(fmt.Sprintf("pushing %s: %s of %s", a.pushed, fileSize(done), fileSize(total)))
+			story.drawLines(fmt.Sprintf("pushing %s: %s of %s", a.pushed, formatSize(done), formatSize(total)))
 		}
 		if reference, err = i.Push(ctx, image.Push{Name: a.pushed, Insecure: a.insecure, Progress: progress}); err != nil {
 			return err
@@ -173,16 +173,16 @@ func (a *packaging) writeArchive(i *image.Image) error {
 		return i.WriteOCI(a.stdout)
 	}
 	file := cmp.Or(a.output, DefaultImage)
-	size, err := writeWhole(file, i.WriteOCI)
+	size, err := writeAtomically(file, i.WriteOCI)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "cnibench: %s: %s, %s\n", file, i.Name(), fileSize(size))
+	fmt.Fprintf(a.stderr, "cnibench: %s: %s, %s\n", file, i.Name(), formatSize(size))
 	return nil
 }
 
-// fileSize formats a size for people.
-func fileSize(n int64) string {
+// formatSize formats a size for people.
+func formatSize(n int64) string {
 	scale := number.Common("B", float64(n))
 	return scale.Format(float64(n)) + " " + scale.Unit
 }

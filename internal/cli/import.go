@@ -50,7 +50,7 @@ func importCommand(p *program) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Convert other tools' output to a result file",
-		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: takes(1, math.MaxInt, "one or more files"),
+		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: newArgumentCheck(1, math.MaxInt, "one or more files"),
 		RunE: func(_ *cobra.Command, args []string) error { return a.run(args) },
 	}
 	f := cmd.Flags()
@@ -80,7 +80,7 @@ func (a *importing) run(args []string) error {
 	if err != nil {
 		return usageError(err)
 	}
-	if err := keepInputs(a.output, each.Of(sources, func(s source) string { return s.file })...); err != nil {
+	if err := checkOutputNotInput(a.output, each.Of(sources, func(s source) string { return s.file })...); err != nil {
 		return err
 	}
 	c, err := a.readSources(sources)
@@ -97,7 +97,7 @@ func (a *importing) run(args []string) error {
 	if err := a.writeResult(c); err != nil {
 		return err
 	}
-	a.sayImported(c)
+	a.printSummary(c)
 	return nil
 }
 
@@ -196,8 +196,8 @@ func (a *importing) writeResult(c result.Contents) error {
 	return nil
 }
 
-// sayImported prints to stderr what was imported and what was left out.
-func (a *importing) sayImported(c result.Contents) {
+// printSummary prints to stderr what was imported and what was left out.
+func (a *importing) printSummary(c result.Contents) {
 	say := func(format string, args ...any) { fmt.Fprintf(a.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan

@@ -48,9 +48,9 @@ func displayName(name string) string {
 	return name
 }
 
-// eachRecord calls do with every record of s, prints the warning of s to stderr, and closes s. Records have no observations unless
-// whole is true.
-func (p *program) eachRecord(s *external.Stream, whole bool, do func(*result.Record) error) error {
+// forEachRecord calls do with every record of s, prints the warning of s to stderr, and closes s. Records have no
+// observations unless whole is true.
+func (p *program) forEachRecord(s *external.Stream, whole bool, do func(*result.Record) error) error {
 	defer s.Close() // it was only read
 	if !whole {
 		s.Slim()

@@ -62,19 +62,19 @@ func journeyCommand(p *program) *cobra.Command {
 		Use: "journey PROFILE...", Short: "Show a packet's position over time", Long: journeyLong, Example: journeyExample,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageOf(cmd, errors.New("no profile: name one or more (cnibench list profiles)"))
+				return commandUsageError(cmd, errors.New("no profile: name one or more (cnibench list profiles)"))
 			}
 			return nil
 		},
 		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE:              f.run,
 	}
-	f.plan.declareSome(cmd, func(s plan.Setting) bool {
+	f.plan.declareSettings(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || slices.Contains([]string{"paths", "workloads", "duration"}, s.Flag)
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&f.transactions, "transactions", 400, fmt.Sprintf("`number` of transactions to follow on each path, %d to %d", leastTransactions, mostTransactions))
-	formatFlag(cmd, &f.format, append(slices.Clone(documentNames), "svg"))
+	declareFormatFlag(cmd, &f.format, append(slices.Clone(documentNames), "svg"))
 	flags.StringVar(&f.events, "events", "", "also write every event to this `file`, as JSON")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only errors to stderr")
@@ -144,7 +144,7 @@ func (f *following) run(cmd *cobra.Command, names []string) error {
 		}
 	}
 	f.story = f.newStory(f.verbose, f.quiet)
-	err = f.followAll(cmd.Context(), want)
+	err = f.followPaths(cmd.Context(), want)
 	f.story.eraseLines()
 	if err != nil {
 		return err
@@ -174,8 +174,8 @@ func (f *following) run(cmd *cobra.Command, names []string) error {
 	return nil
 }
 
-// followAll raises the lab and follows every workload on every path of every profile.
-func (f *following) followAll(ctx context.Context, want plan.Plan) (err error) {
+// followPaths raises the lab and follows every workload on every path of every profile.
+func (f *following) followPaths(ctx context.Context, want plan.Plan) (err error) {
 	e, want, err := f.openEnvironment(ctx, want, f.story.showStep)
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
@@ -216,8 +216,9 @@ func (f *following) followAll(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// addTrace adds the trace t to f.traces and its journey to the page. If err is not nil, or t gives no journey, it adds left to
-// the page instead, with the reason. It also adds the error to f.failed, unless the profile does not serve the path.
+// addTrace adds the trace t to f.traces and its journey to the page. If err is not nil, or t gives no journey, it adds
+// left to the page instead, with the reason. It also adds the error to f.failed, unless the profile does not serve the
+// path.
 func (f *following) addTrace(t journey.Trace, err error, left report.Left) {
 	var not *control.NotServedError
 	if errors.As(err, &not) {

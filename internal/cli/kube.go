@@ -18,8 +18,8 @@ import (
 // kubeLimit bounds a command that queries or cleans a cluster.
 const kubeLimit = 5 * time.Minute
 
-// locationFlags declares the flags that choose a cluster.
-func locationFlags(cmd *cobra.Command, where *kube.Location) {
+// declareLocationFlags declares the flags that choose a cluster.
+func declareLocationFlags(cmd *cobra.Command, where *kube.Location) {
 	cmd.Flags().StringVar(&where.Kubeconfig, "kubeconfig", "", "`file` to reach the cluster by (default as for kubectl)")
 	cmd.Flags().StringVar(&where.Context, "context", "", "`context` of the kubeconfig (default the current one)")
 }
@@ -44,8 +44,8 @@ func (a podArgs) argFaults() []error {
 	return faults
 }
 
-// connectOptions returns the options by which kube.Connect reaches a cluster.
-func (p *program) connectOptions(where kube.Location) kube.Options {
+// connectionOptions returns the options by which kube.Connect reaches a cluster.
+func (p *program) connectionOptions(where kube.Location) kube.Options {
 	return kube.Options{Kubeconfig: where.Kubeconfig, Context: where.Context, Say: p.say}
 }
 
@@ -55,7 +55,7 @@ func (p *program) say(format string, args ...any) {
 }
 
 func kubeCommand(p *program) *cobra.Command {
-	return asParent(&cobra.Command{
+	return addSubcommands(&cobra.Command{
 		Use: "kube", Short: "Check permissions in a cluster, clean up after runs",
 		Example: "  cnibench kube access\n  cnibench kube clean",
 	}, kubeAccessCommand(p), kubeCleanCommand(p))
@@ -79,7 +79,7 @@ func kubeAccessCommand(p *program) *cobra.Command {
 		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	locationFlags(cmd, &a.where)
+	declareLocationFlags(cmd, &a.where)
 	cmd.Flags().BoolVar(&a.manifest, "manifest", false, "print a ClusterRole with these rights instead")
 	cmd.Flags().BoolVar(&a.idle, "idle", false, "the right that the workload idle needs, too")
 	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
@@ -88,7 +88,7 @@ func kubeAccessCommand(p *program) *cobra.Command {
 
 func (a *accessCheck) run(cmd *cobra.Command) error {
 	if err := errors.Join(kubetext.SecretFaults(a.pull)...); err != nil {
-		return usageOf(cmd, err)
+		return commandUsageError(cmd, err)
 	}
 	if a.manifest {
 		_, err := a.stdout.Write(kube.Manifest(a.idle, a.pull...))
@@ -96,7 +96,7 @@ func (a *accessCheck) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := context.WithTimeout(cmd.Context(), kubeLimit)
 	defer stop()
-	o := a.connectOptions(a.where)
+	o := a.connectionOptions(a.where)
 	o.PullSecrets, o.Rests = a.pull, a.idle
 	c, err := kube.Connect(o)
 	if err != nil {
@@ -150,7 +150,7 @@ func kubeCleanCommand(p *program) *cobra.Command {
 		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
 	}
-	locationFlags(cmd, &a.where)
+	declareLocationFlags(cmd, &a.where)
 	cmd.Flags().BoolVar(&a.what.All, "all", false, "also what has not expired: a run that is under way fails")
 	cmd.Flags().StringVar(&a.what.Run, "run", "", "what the run of this `id` left, expired or not")
 	cmd.Flags().BoolVar(&a.what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
@@ -161,7 +161,7 @@ func kubeCleanCommand(p *program) *cobra.Command {
 func (a *cleaning) run(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
-	found, err := kube.Clean(ctx, a.connectOptions(a.where), a.what)
+	found, err := kube.Clean(ctx, a.connectionOptions(a.where), a.what)
 	if err != nil {
 		return err
 	}

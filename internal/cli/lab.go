@@ -22,14 +22,14 @@ type labArgs struct {
 
 // declareFlags adds the flags of the lab's settings to cmd, --verbose, and --profiles if profiles is true.
 func (a *labArgs) declareFlags(cmd *cobra.Command, profiles bool) {
-	a.plan.declareSome(cmd, func(s plan.Setting) bool {
+	a.plan.declareSettings(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || profiles && s.Key == "profiles"
 	})
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 }
 
 func labCommand(p *program) *cobra.Command {
-	return asParent(&cobra.Command{
+	return addSubcommands(&cobra.Command{
 		Use: "lab", Short: "Raise the lab by hand, test it, look into it",
 		Example: "  sudo cnibench lab test\n  sudo cnibench lab up calico-vxlan",
 	}, labTestCommand(p), labUpCommand(p), labExecCommand())
@@ -89,7 +89,7 @@ func labUpCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
 		Example:           "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
-		Args:              takes(1, 1, "one profile"),
+		Args:              newArgumentCheck(1, 1, "one profile"),
 		ValidArgsFunction: argumentCompletion(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := a.plan.buildPlan(cmd)
@@ -133,9 +133,9 @@ func labExecCommand() *cobra.Command {
 		Example: "  sudo cnibench lab exec node-1 -- ip -d link\n  sudo cnibench lab exec --lab run-4711 calico-vxlan/switch \\\n    -- tcpdump -ni any -c 10",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return usageOf(cmd, fmt.Errorf("%s: which command?", args[0]))
+				return commandUsageError(cmd, fmt.Errorf("%s: which command?", args[0]))
 			}
-			return labExec(cmd.OutOrStdout(), name, args)
+			return execInLab(cmd.OutOrStdout(), name, args)
 		},
 	}
 	cmd.Flags().StringVar(&name, "lab", "", "`name` of the lab, if several are up")

@@ -96,9 +96,9 @@ func skipReason(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// upBackends returns the number of backends of each Service that lab up adds: one Service with 2 backends, for diagnose. It
+// backendCounts returns the number of backends of each Service that lab up adds: one Service with 2 backends, for diagnose. It
 // returns nil if the lab has fewer than two nodes, or fewer than two pods on each node.
-func upBackends(l plan.Lab) []int {
+func backendCounts(l plan.Lab) []int {
 	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
 		return err
 	}
 	defer socket.Close()
-	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Backends: upBackends(want.Lab), Account: true, Program: []string{thisProgram, agentVerb}})
+	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Backends: backendCounts(want.Lab), Account: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}
@@ -155,8 +155,8 @@ func printState(w io.Writer, raised map[string]float64) error {
 	return table.Flush()
 }
 
-// endOfInput returns a channel that is closed at the end of r. It returns nil for a terminal, since a background job that reads
-// from a terminal is stopped, and for /dev/null.
+// endOfInput returns a channel that is closed at the end of r. It returns nil for a terminal, since a background job
+// that reads from a terminal is stopped, and for /dev/null.
 func endOfInput(r io.Reader) <-chan struct{} {
 	if f, ok := r.(*os.File); ok {
 		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice != 0 {
@@ -171,8 +171,8 @@ func endOfInput(r io.Reader) <-chan struct{} {
 	return end
 }
 
-// labExec runs the command args[1:] in the host args[0] of a lab of another process. Without args it lists the hosts.
-func labExec(out io.Writer, name string, args []string) error {
+// execInLab runs the command args[1:] in the host args[0] of a lab of another process. Without args it lists the hosts.
+func execInLab(out io.Writer, name string, args []string) error {
 	name, err := chooseLab(name)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func labExec(out io.Writer, name string, args []string) error {
 	}
 	answer, ns, err := testbed.Ask(name, host, os.Getenv("SUDO_UID"))
 	if err != nil {
-		return unknownName(err)
+		return unknownNameError(err)
 	}
 	if host == "" {
 		for _, line := range answer.Hosts {
@@ -192,11 +192,12 @@ func labExec(out io.Writer, name string, args []string) error {
 		return nil
 	}
 	defer ns.Close() // only reached when the command could not be run
-	return execIn(ns, answer.Cgroup, args[1:])
+	return execInNamespace(ns, answer.Cgroup, args[1:])
 }
 
-// unknownName returns err as a usage error if no lab, or no host of the lab, has the given name; else err as it is.
-func unknownName(err error) error {
+// unknownNameError returns err as a usage error if no lab, or no host of the lab, has the given name. It returns other
+// errors as they are.
+func unknownNameError(err error) error {
 	if errors.Is(err, testbed.ErrNoLab) || errors.Is(err, testbed.ErrNoHost) {
 		return usageError(err)
 	}
@@ -222,9 +223,9 @@ func chooseLab(name string) (string, error) {
 	return "", usageError(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }
 
-// execIn replaces this process with the command argv, in the namespace ns and in the cgroup whose directory is group, ""
-// for none. Signals, terminal and exit code are the command's own. It returns only on an error.
-func execIn(ns *netns.NS, group string, argv []string) error {
+// execInNamespace replaces this process with the command argv, in the namespace ns and in the cgroup whose directory is
+// group, "" for none. Signals, terminal and exit code are the command's own. It returns only on an error.
+func execInNamespace(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return advice.With(fmt.Errorf("run %s: %w", argv[0], err), "the lab has the programs of this machine: install it, or give its path")

@@ -40,7 +40,7 @@ median of the cases, and the farthest one. A dash: it was never compared.
 docs/results/fidelity.md has each case.`
 
 func listCommand() *cobra.Command {
-	list := asParent(&cobra.Command{
+	list := addSubcommands(&cobra.Command{
 		Use: "list", Short: "List profiles, recipes, CNIs, paths, workloads, metrics, schemas",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
 	})
@@ -57,9 +57,9 @@ Editors complete and check a plan file whose first line names the schema:
 
   # yaml-language-server: $schema=plan.json`,
 		Example: "  cnibench list schema plan > plan.json\n  cnibench list schema report",
-		Args:    takes(1, 1, "one of "+strings.Join(schema.Names, ", ")), ValidArgs: schema.Names,
+		Args:    newArgumentCheck(1, 1, "one of "+strings.Join(schema.Names, ", ")), ValidArgs: schema.Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return usageOf(cmd, schema.Write(cmd.OutOrStdout(), args[0]))
+			return commandUsageError(cmd, schema.Write(cmd.OutOrStdout(), args[0]))
 		},
 	})
 	return list

@@ -85,11 +85,11 @@ func (a *look) run(cmd *cobra.Command) error {
 	case a.echo == 0 && a.mtu == "" && a.messages.to == "" && a.send == "" && a.wire == "":
 		seen, err = inspect.Gather(ctx, a.options)
 	case bad != nil:
-		return usageOf(cmd, fmt.Errorf("--mark: %w", bad))
+		return commandUsageError(cmd, fmt.Errorf("--mark: %w", bad))
 	case len(mark) < inspect.MarkLength:
-		return usageOf(cmd, fmt.Errorf("--mark has %d bytes: want %d or more", len(mark), inspect.MarkLength))
+		return commandUsageError(cmd, fmt.Errorf("--mark has %d bytes: want %d or more", len(mark), inspect.MarkLength))
 	case a.during <= 0:
-		return usageOf(cmd, errors.New("--for must be more than nothing"))
+		return commandUsageError(cmd, errors.New("--for must be more than nothing"))
 	case a.echo != 0:
 		var n int
 		n, err = inspect.Echo(limit, int(a.echo), mark)
@@ -97,7 +97,7 @@ func (a *look) run(cmd *cobra.Command) error {
 	case a.wire != "":
 		seen, err = inspect.Watch(limit, a.wire, mark, a.port)
 	case wrong != nil:
-		return usageOf(cmd, wrong)
+		return commandUsageError(cmd, wrong)
 	case a.mtu != "":
 		seen, err = inspect.PathMTU(ctx, to, mark)
 	case a.messages.to != "":

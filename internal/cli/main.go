@@ -1,11 +1,11 @@
 // Package cli is the command line: one file for each command, and the only place that knows arguments, exit codes,
 // signals, terminals and the process's environment.
 //
-// Main builds the tree of commands and runs one. A command with several steps has a type: a value is one invocation, with the
-// flags as fields, the steps as methods, and the program, which has what commands share. A command calls the package that does
-// the work, and prints: the product to stdout, progress to stderr. Errors are returned to Main, which prints them once, with
-// their hint, and turns them into an exit code (exit.go). run.go is the main command; plan_flags.go turns its flags into a
-// plan; environment.go opens the environment of a plan.
+// Main builds the tree of commands and runs one. A command with several steps has a type: a value is one invocation,
+// with the flags as fields, the steps as methods, and the program, which has what commands share. A command calls the
+// package that does the work, and prints: the product to stdout, progress to stderr. Errors are returned to Main, which
+// prints them once, with their hint, and turns them into an exit code (exit.go). run.go is the main command;
+// plan_flags.go turns its flags into a plan; environment.go opens the environment of a plan.
 package cli
 
 import (
@@ -48,10 +48,10 @@ type program struct {
 	running bool
 }
 
-// Main runs the command line argv, the program's name first, and returns the exit code.
+// Main runs the command line argv and returns the exit code. argv begins with the name of the program.
 func Main(argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, openLab: openLab}
-	return p.main(p.calledAs(argv))
+	return p.main(p.parseProgramName(argv))
 }
 
 // Tree returns the tree of commands, for programs that document it: man pages, completions, the reference.
@@ -72,7 +72,7 @@ func (p *program) main(args []string) int {
 	return p.reportError(err)
 }
 
-// leftoverLines has a line about each thing that remains, such as in a cluster, if the program ends at once.
+// leftoverLines has a line about each thing that remains if the program ends at once, such as objects in a cluster.
 type leftoverLines struct {
 	mu    sync.Mutex
 	lines []string
@@ -99,9 +99,9 @@ func (p *program) clearLeftovers() {
 	p.leftovers.lines = nil
 }
 
-// interruptibleContext returns a context that the first interrupt cancels, and a function that stops watching for interrupts. The
-// second interrupt ends the program at once: a lab leaves nothing behind even then, and for a cluster the program prints
-// what remains.
+// interruptibleContext returns a context that the first interrupt cancels, and a function that stops watching for
+// interrupts. The second interrupt ends the program at once: a lab leaves nothing behind even then, and for a cluster
+// the program prints what remains.
 func (p *program) interruptibleContext(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -129,8 +129,8 @@ func (p *program) interruptibleContext(parent context.Context) (context.Context,
 const rootLong = `cnibench measures what a Kubernetes network costs, compared with another. Without a cluster it raises a lab of network
 namespaces on this machine. The lab needs root, or a user namespace (unshare -Urnm), and is gone when the command ends.`
 
-// rootCommand returns the tree of commands. If args start an agent, the tree has only that command, to start faster: every trial
-// waits for two agents.
+// rootCommand returns the tree of commands. If args start an agent, the tree has only that command, to start faster:
+// every trial waits for two agents.
 func (p *program) rootCommand(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cnibench",
@@ -139,16 +139,16 @@ func (p *program) rootCommand(args []string) *cobra.Command {
 		Example:       "  sudo cnibench run\n  cnibench report -f markdown result.jsonl > report.md",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          knownCommand,
+		Args:          refuseUnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageOf(cmd, improveFlagError(cmd, err))
+		return commandUsageError(cmd, improveFlagError(cmd, err))
 	})
-	if own := agentOf(p, args); own != nil {
+	if own := findAgentCommand(p, args); own != nil {
 		root.AddCommand(own)
 		p.trackRunning(root)
 		return root
@@ -158,13 +158,13 @@ func (p *program) rootCommand(args []string) *cobra.Command {
 	root.AddCommand(linuxCommands(p)...)
 	root.InitDefaultCompletionCmd(args...)
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
-		asParent(completion)
+		addSubcommands(completion)
 	}
 	root.InitDefaultHelpCmd()
 	setHelp(root)
 	p.trackRunning(root)
 	if p.plugin {
-		asPlugin(root)
+		adaptToKubectl(root)
 	}
 	return root
 }

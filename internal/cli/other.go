@@ -27,19 +27,19 @@ func openLab(context.Context, plan.Plan, func(string, ...any)) (env.Environment,
 // linuxCommands returns nil: fidelity, and the commands that cnibench starts as child processes and in pods, need Linux.
 func linuxCommands(*program) []*cobra.Command { return nil }
 
-// firstRequest stores a failure in r: pods run Linux.
-func firstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.First) {
+// sendFirstRequest stores a failure in r: pods run Linux.
+func sendFirstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.First) {
 	r.Kind, r.Failure = "unsupported", errNotLinux.Error()
 }
 
-// agentOf returns nil: agents run on Linux.
-func agentOf(*program, []string) *cobra.Command { return nil }
+// findAgentCommand returns nil: agents run on Linux.
+func findAgentCommand(*program, []string) *cobra.Command { return nil }
 
 func reportMachine(context.Context, *program, string) error { return errNotLinux }
 
 func (*labTest) run(context.Context, plan.Plan, []int) error { return errNotLinux }
 func (*labUp) run(context.Context, plan.Plan) error          { return errNotLinux }
-func labExec(io.Writer, string, []string) error              { return errNotLinux }
+func execInLab(io.Writer, string, []string) error            { return errNotLinux }
 
 func chooseLab(string) (string, error)        { return "", errNotLinux }
 func labVariant(string) (plan.Variant, error) { return plan.Variant{}, errNotLinux }

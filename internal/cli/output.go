@@ -20,11 +20,12 @@ const (
 	timeLayout = "20060102T150405Z"
 )
 
-// series is a file-name pattern with one timeMark, split there. The names of the files of a series differ only in the time.
+// series is a pattern of file names with one timeMark: the directory, and the texts before and after the mark. The
+// names of the files of a series differ only in the time.
 type series struct{ dir, before, after string }
 
-// seriesOf splits name at timeMark; ok is false if it has none. It fails if timeMark is in the directory, or occurs twice.
-func seriesOf(name string) (s series, ok bool, err error) {
+// parseSeries splits name at timeMark; ok is false if it has none. It fails if timeMark is in the directory, or occurs twice.
+func parseSeries(name string) (s series, ok bool, err error) {
 	dir, base := filepath.Split(name)
 	if strings.Contains(dir, timeMark) || strings.Count(base, timeMark) > 1 {
 		return s, false, fmt.Errorf("output %q: %s stands once, and in the name of the file", name, timeMark)
@@ -38,7 +39,7 @@ func (s series) nameAt(t time.Time) string {
 	return s.dir + s.before + t.UTC().Format(timeLayout) + s.after
 }
 
-// existingNames returns the existing results, oldest first, without their directory.
+// existingNames returns the names of the existing results of the series, oldest first and without their directory.
 func (s series) existingNames() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Clean(s.dir + "."))
 	if err != nil {
@@ -83,16 +84,16 @@ func (s series) prune(keep int) error {
 // runDated runs the measurement. It first replaces a timeMark in the name of the output by the current time. Afterwards it
 // removes the oldest results of that series beyond --keep.
 func (a *measurement) runDated(cmd *cobra.Command) error {
-	s, marked, err := seriesOf(a.output)
+	s, marked, err := parseSeries(a.output)
 	switch {
 	case err != nil:
-		return usageOf(cmd, err)
+		return commandUsageError(cmd, err)
 	case cmd.Flags().Changed("keep") && !marked:
-		return usageOf(cmd, fmt.Errorf("--keep is for an output with %s in its name, and that is %q", timeMark, a.output))
+		return commandUsageError(cmd, fmt.Errorf("--keep is for an output with %s in its name, and that is %q", timeMark, a.output))
 	case cmd.Flags().Changed("keep") && a.keep < 1:
-		return usageOf(cmd, fmt.Errorf("--keep %d: want at least 1, the result of this run", a.keep))
+		return commandUsageError(cmd, fmt.Errorf("--keep %d: want at least 1, the result of this run", a.keep))
 	case marked && a.resume:
-		return usageOf(cmd, fmt.Errorf("--resume needs the name of one file, and %q is that of a new one", a.output))
+		return commandUsageError(cmd, fmt.Errorf("--resume needs the name of one file, and %q is that of a new one", a.output))
 	case !marked:
 		return a.run(cmd)
 	}

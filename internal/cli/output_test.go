@@ -13,7 +13,7 @@ func TestSeriesOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"/r/{time}.jsonl": "/r/20260304T040607Z.jsonl", "{time}": "20260304T040607Z", "a/x-{time}-y.jsonl": "a/x-20260304T040607Z-y.jsonl",
 	} {
-		s, ok, err := seriesOf(name)
+		s, ok, err := parseSeries(name)
 		if !ok || err != nil || s.nameAt(at) != want {
 			t.Errorf("%s: %q, %v, %v; want %q", name, s.nameAt(at), ok, err, want)
 		}
@@ -22,12 +22,12 @@ func TestSeriesOf(t *testing.T) {
 		}
 	}
 	for _, plain := range []string{"result.jsonl", "time", "{TIME}.jsonl", "{tim}e}"} {
-		if _, ok, err := seriesOf(plain); ok || err != nil {
+		if _, ok, err := parseSeries(plain); ok || err != nil {
 			t.Errorf("%s: %v, %v", plain, ok, err)
 		}
 	}
 	for _, bad := range []string{"{time}/r.jsonl", "{time}{time}", "a/{time}-{time}.jsonl", "{time}/{time}"} {
-		if _, _, err := seriesOf(bad); err == nil {
+		if _, _, err := parseSeries(bad); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
 	}
@@ -52,7 +52,7 @@ func TestPrune(t *testing.T) {
 		}
 		strangers = append(strangers, d)
 	}
-	s, _, err := seriesOf(filepath.Join(dir, "a-{time}.jsonl"))
+	s, _, err := parseSeries(filepath.Join(dir, "a-{time}.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

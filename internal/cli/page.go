@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// commandGroups are the groups of commands in the order of help. A command that no group lists belongs to the last group.
+// commandGroups are the groups of commands, in the order in which help lists them. A command that no group lists
+// belongs to the last group.
 var commandGroups = []struct {
 	id, title string
 	commands  []string
@@ -70,7 +71,7 @@ func helpPage(cmd *cobra.Command) string {
 	if cmd.Example != "" {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
-	b.WriteString(commandsOf(cmd) + flags)
+	b.WriteString(commandList(cmd) + flags)
 	about := cmd.Long
 	if about == "" {
 		about = cmd.Short + "."
@@ -109,8 +110,8 @@ func wrapParagraph(paragraph string) string {
 	return strings.Join(number.Wrap(strings.ReplaceAll(paragraph, "\n", " "), helpWidth), "\n") + "\n"
 }
 
-// commandsOf returns the list of commands below cmd, by group if cmd has groups.
-func commandsOf(cmd *cobra.Command) string {
+// commandList returns the list of commands below cmd, by group if cmd has groups.
+func commandList(cmd *cobra.Command) string {
 	var b strings.Builder
 	list := func(title, id string) {
 		var lines []string

@@ -64,14 +64,14 @@ type planArgs struct {
 	left []string
 	// labToo is true if the plan is for clusters and also for the lab.
 	labToo bool
-	// article is the article's plan that the flags start from; nil otherwise.
+	// article is the article's plan that the flags of reproduce change; nil for other commands.
 	article *articlePlan
 	// was is the plan of a resumed result file, if the flags change it; nil otherwise.
 	was *plan.Plan
 }
 
-// wordsOf returns the words that the shell completes for a flag, nil for none.
-func wordsOf(f plan.Setting) []string {
+// completionWords returns the words that the shell completes for a flag, nil for none.
+func completionWords(f plan.Setting) []string {
 	switch f.Flag {
 	case "profiles", "baseline":
 		return profile.Names()
@@ -93,16 +93,16 @@ func (a *planArgs) declareFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.file, "file", "", "plan `file` (examples/*.yaml)")
 	a.preset = plan.Presets[0]
-	choiceFlag(cmd, &a.preset, "preset", "`plan` to start from without a file (quick: within a minute; standard: 4 minutes; thorough: half an hour)", plan.Presets)
+	declareChoiceFlag(cmd, &a.preset, "preset", "`plan` to start from without a file (quick: within a minute; standard: 4 minutes; thorough: half an hour)", plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
-	a.declareSome(cmd, func(plan.Setting) bool { return true })
+	a.declareSettings(cmd, func(plan.Setting) bool { return true })
 	groupFlags(cmd, plan.GroupWhat, true, "file", "preset")
 	groupFlags(cmd, plan.GroupTime, false, "no-twin")
 }
 
-// declareSome adds the flags of some settings to cmd.
-func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) bool) {
+// declareSettings adds the flags of some settings to cmd.
+func (a *planArgs) declareSettings(cmd *cobra.Command, wanted func(plan.Setting) bool) {
 	a.texts = map[string]*string{}
 	for _, p := range planFlags() {
 		if !wanted(p) {
@@ -114,14 +114,14 @@ func (a *planArgs) declareSome(cmd *cobra.Command, wanted func(plan.Setting) boo
 			f.DefValue, f.NoOptDefVal, f.Value = "false", "true", switchValue{f.Value}
 		}
 		groupFlags(cmd, p.Group(), p.Common, p.Flag)
-		if words := wordsOf(p); words != nil {
+		if words := completionWords(p); words != nil {
 			completeFlag(cmd, p.Flag, fixedWords(words...))
 		}
 	}
 }
 
-// marginFlag adds the flag --margin to a command that reads results. Without the flag, *to stays 0.
-func marginFlag(cmd *cobra.Command, to *float64) {
+// declareMarginFlag adds the flag --margin to a command that reads results. Without the flag, *to stays 0.
+func declareMarginFlag(cmd *cobra.Command, to *float64) {
 	s, _ := plan.SettingOf("margin")
 	cmd.Flags().Func(s.Flag, s.Help+" (default: the plan's)", func(text string) error {
 		var p plan.Plan
@@ -146,7 +146,8 @@ func (a *planArgs) flagsGiven(cmd *cobra.Command) bool {
 // sweepBudget is the budget of a sweep if neither a flag nor a file sets one.
 const sweepBudget = 9 * time.Minute
 
-// buildPlan returns the valid plan that the flags ask for. It returns position.Faults if the request is wrong.
+// buildPlan returns the valid plan that the flags ask for. If the flags or the plan file are wrong, the error is a
+// position.Faults with all faults. It also fails if the plan file cannot be opened.
 func (a *planArgs) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 	p, file, err := a.basePlan(cmd)
 	if err != nil {
@@ -220,9 +221,9 @@ func (a *planArgs) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 	return p, nil
 }
 
-// resumePlan returns the plan for resuming a result file. was is the plan in that file. It returns the plan of the flags
+// resumedPlan returns the plan for resuming a result file. was is the plan in that file. It returns the plan of the flags
 // alone if it equals or extends was, or if --file or --preset is given. Otherwise it applies the flags to was.
-func (a *planArgs) resumePlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
+func (a *planArgs) resumedPlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
 	want, err := a.buildPlan(cmd)
 	if err != nil {
 		return want, err
@@ -271,9 +272,9 @@ func (a *planArgs) basePlan(cmd *cobra.Command) (plan.Plan, position.Decoder, er
 	return p, file, usageError(err)
 }
 
-// joinFaults returns the sorted faults of both lists, nil if there are none. unread are faults of the plan file and of flags
-// that cannot be parsed; whole are faults of the resulting plan. changed has the flag that set a field: faults of whole name
-// that flag instead of the field, and are left out if unread has a fault of that flag.
+// joinFaults returns the sorted faults of both lists, nil if there are none. unread are faults of the plan file and of
+// flags that cannot be parsed. whole are faults of the resulting plan. changed maps a field to the flag that set it:
+// faults of whole name that flag instead of the field. They are left out if unread has a fault of that flag.
 func joinFaults(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
@@ -311,9 +312,9 @@ func (a *planArgs) misplacedFlags(cmd *cobra.Command, p plan.Plan) position.Faul
 	switch {
 	case p.Environment == "" || p.Environment == plan.EnvLab:
 		refuse("is for a cluster, and this plan measures the lab: add --env kubernetes",
-			append([]string{"kubeconfig", chartsFlag}, flagsOf(plan.Setting.OnClusters)...)...)
+			append([]string{"kubeconfig", chartsFlag}, flagNames(plan.Setting.OnClusters)...)...)
 	case p.OnCluster() && !a.labToo:
-		refuse("is for the lab, and a cluster is measured as it is: leave it out, or add --env lab", flagsOf(plan.Setting.InLab)...)
+		refuse("is for the lab, and a cluster is measured as it is: leave it out, or add --env lab", flagNames(plan.Setting.InLab)...)
 	}
 	if p.Environment == plan.EnvKind {
 		refuse("is for an existing cluster, and --env kind makes its own: leave it out, or take --env kubernetes", "kubeconfig", "context")
@@ -324,7 +325,7 @@ func (a *planArgs) misplacedFlags(cmd *cobra.Command, p plan.Plan) position.Faul
 	return faults
 }
 
-// flagsOf returns the names of the flags of each setting s for which is(s) is true.
-func flagsOf(is func(plan.Setting) bool) []string {
+// flagNames returns the names of the flags of each setting s for which is(s) is true.
+func flagNames(is func(plan.Setting) bool) []string {
 	return each.Of(each.Where(planFlags(), is), func(f plan.Setting) string { return f.Flag })
 }

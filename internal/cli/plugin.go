@@ -19,9 +19,9 @@ const (
 	pluginWords = "kubectl cnibench"
 )
 
-// calledAs sets p.plugin if argv[0] shows that kubectl called the program. It returns the arguments, which begin with
+// parseProgramName sets p.plugin if argv[0] shows that kubectl called the program. It returns the arguments, which begin with
 // cobra's command for completion if kubectl asks for a completion.
-func (p *program) calledAs(argv []string) []string {
+func (p *program) parseProgramName(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
 	}
@@ -38,8 +38,8 @@ func (p *program) calledAs(argv []string) []string {
 // invocations matches the calls of this program in an example.
 var invocations = pattern.New(`(?m)(^\s*|[|&] )(?:sudo )?cnibench `)
 
-// asPlugin makes the help show the commands as kubectl calls them, and makes run measure on Kubernetes by default.
-func asPlugin(root *cobra.Command) {
+// adaptToKubectl makes the help show the commands as kubectl calls them, and makes run measure on Kubernetes by default.
+func adaptToKubectl(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginWords}
 	var rename func(cmd *cobra.Command)
 	rename = func(cmd *cobra.Command) {
@@ -50,12 +50,12 @@ func asPlugin(root *cobra.Command) {
 	}
 	rename(root)
 	if run, _, err := root.Find([]string{"run"}); err == nil {
-		onCluster(run)
+		defaultToCluster(run)
 	}
 }
 
-// onCluster makes run measure on Kubernetes unless a flag says otherwise.
-func onCluster(run *cobra.Command) {
+// defaultToCluster makes run measure on Kubernetes unless a flag says otherwise.
+func defaultToCluster(run *cobra.Command) {
 	env := run.Flags().Lookup("env")
 	env.DefValue = plan.EnvKubernetes // what help shows
 	work := run.RunE

@@ -69,12 +69,12 @@ func reportCommand(p *program) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	formatFlag(cmd, &a.format, formatNames)
+	declareFormatFlag(cmd, &a.format, formatNames)
 	f.StringVarP(&a.output, "output", "o", "", "write the report to `file`; with -f markdown, pictures into a directory beside it too")
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
-	marginFlag(cmd, &a.margin)
+	declareMarginFlag(cmd, &a.margin)
 	f.StringVar(&a.pictures, "pictures", "", "write each picture to `directory` too, as SVG")
 	f.StringVar(&a.impact, "impact", "", "what `work` of a job takes: transfer=SIZE, sync=SIZE (in parallel flows), requests=N, connections=N, each with /share=PERCENT of the job's time or all with network-share=PERCENT")
 	f.BoolVar(&a.samples, "samples", false, "with -f csv: the numbers of every trial, which import reads back")
@@ -88,17 +88,17 @@ func reportCommand(p *program) *cobra.Command {
 
 func (a *reporting) run(cmd *cobra.Command) error {
 	if a.samples && a.format != "csv" {
-		return usageOf(cmd, fmt.Errorf("--samples needs -f csv, not -f %s", a.format))
+		return commandUsageError(cmd, fmt.Errorf("--samples needs -f csv, not -f %s", a.format))
 	}
 	works, err := a.parseImpact(cmd)
 	if err != nil {
 		return err
 	}
-	if err := keepInputs(a.output, a.file); err != nil {
+	if err := checkOutputNotInput(a.output, a.file); err != nil {
 		return err
 	}
 	if a.samples {
-		return a.writeTo(a.output, a.writeSamples)
+		return a.writeOutput(a.output, a.writeSamples)
 	}
 	if a.output != "" && a.output != stdoutName && a.format == "markdown" && a.pictures == "" {
 		a.pictures = strings.TrimSuffix(a.output, filepath.Ext(a.output)) + "-pictures"
@@ -125,7 +125,7 @@ func (a *reporting) run(cmd *cobra.Command) error {
 
 // writeReport writes d to the file of --output, or to stdout without it.
 func (a *reporting) writeReport(d report.Document) error {
-	return a.writeTo(a.output, func(w io.Writer) error { return formats[a.format](w, d) })
+	return a.writeOutput(a.output, func(w io.Writer) error { return formats[a.format](w, d) })
 }
 
 // buildReport reads the result and builds its report. Details for pictures and stacks of samples take memory: it keeps them
@@ -138,7 +138,7 @@ func (a *reporting) buildReport(works []impact.Work) (report.Document, error) {
 	o := report.Options{Metrics: a.metrics, File: a.file, Baseline: plan.VariantOf(a.baseline), Impact: works, Margin: a.margin}
 	in := report.Collector{Stacks: slices.Contains(stackNames, a.format), Detailed: a.format == "html" || a.pictures != ""}
 	plausible := check.New(s.Header)
-	err = a.eachRecord(s, in.Detailed, func(rec *result.Record) error {
+	err = a.forEachRecord(s, in.Detailed, func(rec *result.Record) error {
 		return errors.Join(in.Add(rec), plausible.Add(*rec))
 	})
 	if err == nil {
@@ -161,7 +161,7 @@ func (a *reporting) writeSamples(w io.Writer) error {
 		return errors.Join(err, s.Close())
 	}
 	var written error
-	err = a.eachRecord(s, false, func(rec *result.Record) error {
+	err = a.forEachRecord(s, false, func(rec *result.Record) error {
 		written = out.Add(rec)
 		return written
 	})
@@ -180,11 +180,11 @@ func (a *reporting) parseImpact(cmd *cobra.Command) ([]impact.Work, error) {
 		return nil, nil
 	}
 	if !slices.Contains(pageNames, a.format) {
-		return nil, usageOf(cmd, fmt.Errorf("--impact is for -f %s, and the format is %s", strings.Join(pageNames, ", "), a.format))
+		return nil, commandUsageError(cmd, fmt.Errorf("--impact is for -f %s, and the format is %s", strings.Join(pageNames, ", "), a.format))
 	}
 	works, err := impact.Parse(a.impact)
 	if err != nil {
-		return nil, usageOf(cmd, fmt.Errorf("--impact %q:\n%w", a.impact, err))
+		return nil, commandUsageError(cmd, fmt.Errorf("--impact %q:\n%w", a.impact, err))
 	}
 	return works, nil
 }

@@ -51,14 +51,14 @@ func reproduceCommand(p *program) *cobra.Command {
 	a := reproduction{measurement: measurement{program: p}}
 	var article articlePlan
 	cmd := &cobra.Command{
-		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: takes(0, 1, "one article or none"),
+		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: newArgumentCheck(0, 1, "one article or none"),
 		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result result.jsonl",
 		ValidArgsFunction: argumentCompletion(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
 		RunE:              a.run,
 	}
 	a.plan.article = &article
 	// What of the article is measured may change, for how long, and on which nodes. The conditions are the article's.
-	a.plan.declareSome(cmd, func(s plan.Setting) bool {
+	a.plan.declareSettings(cmd, func(s plan.Setting) bool {
 		return s.Group() != plan.GroupLab && !slices.Contains(chosenByArticle, s.Flag)
 	})
 	f := cmd.Flags()
@@ -68,7 +68,7 @@ func reproduceCommand(p *program) *cobra.Command {
 	f.StringVar(&a.claims, "claims", "", "with --result: `file` of claims in place of the published ones")
 	f.StringSliceVar(&a.failing, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
 	f.StringVarP(&a.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
-	formatFlag(cmd, &a.report.format, documentNames)
+	declareFormatFlag(cmd, &a.report.format, documentNames)
 	a.declareFlags(cmd)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind")
@@ -88,8 +88,8 @@ func sourceIDs(c findings.Claims) []string {
 	return each.Of(c.Sources, func(s findings.Source) string { return s.ID })
 }
 
-// sourceCalled returns the article whose id or plan is called name. It fails if there is no such article.
-func sourceCalled(name string) (findings.Source, error) {
+// findSource returns the article whose id or plan is called name. It fails if there is no such article.
+func findSource(name string) (findings.Source, error) {
 	all := findings.Published()
 	i := slices.IndexFunc(all.Sources, func(s findings.Source) bool { return s.ID == name || s.Plan == name })
 	if i < 0 {
@@ -99,8 +99,8 @@ func sourceCalled(name string) (findings.Source, error) {
 	return all.Sources[i], nil
 }
 
-// listArticles prints the articles.
-func listArticles(out io.Writer) error {
+// printArticles prints the articles.
+func printArticles(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, s := range findings.Published().Sources {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.ID, s.Date, s.Title)
@@ -111,23 +111,23 @@ func listArticles(out io.Writer) error {
 func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case a.claims != "" && (len(args) > 0 || a.result == ""):
-		return usageOf(cmd, errors.New("--claims judges a file by claims of your own: add --result FILE, leave out the article"))
+		return commandUsageError(cmd, errors.New("--claims judges a file by claims of your own: add --result FILE, leave out the article"))
 	case len(args) == 0 && a.result == "":
-		return listArticles(a.stdout)
+		return printArticles(a.stdout)
 	case len(args) > 0:
-		if a.source, err = sourceCalled(args[0]); err != nil {
+		if a.source, err = findSource(args[0]); err != nil {
 			return usageError(err)
 		}
 		a.plan.article.name = a.source.Plan
 	}
 	for _, o := range a.failing {
 		if o != string(findings.Contradicted) && o != string(findings.Inconclusive) {
-			return usageOf(cmd, fmt.Errorf("--fail-on %q: want contradicted, inconclusive", o))
+			return commandUsageError(cmd, fmt.Errorf("--fail-on %q: want contradicted, inconclusive", o))
 		}
 	}
 	if a.result != "" {
 		if a.plan.flagsGiven(cmd) || a.dryRun || cmd.Flags().Changed("output") {
-			return usageOf(cmd, errors.New("--result judges a file; leave the flags of a run out"))
+			return commandUsageError(cmd, errors.New("--result judges a file; leave the flags of a run out"))
 		}
 		return a.judgeFile(a.result)
 	}
@@ -138,8 +138,8 @@ func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
 	return a.measurement.run(cmd)
 }
 
-// judgeFile compares the result file called name with the article, or without one judges all claims, and prints the verdicts.
-// It fails with an exit code if there is an outcome that --fail-on lists.
+// judgeFile compares the result file called name with the article, or without one judges all claims, and prints the
+// verdicts. It fails with an exit code if there is an outcome that --fail-on lists.
 func (a *reproduction) judgeFile(name string) error {
 	judge := a.judgeClaims
 	if a.source.ID != "" {
@@ -240,7 +240,7 @@ func (a *reproduction) compareArticle(name string) (report.Reproduction, error) 
 func (a *reproduction) analyseResult(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
 	var in compare.Collector
 	v := check.New(s.Header)
-	err := a.eachRecord(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
+	err := a.forEachRecord(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
 	if err != nil {
 		return s.Header, nil, check.Report{}, err
 	}

@@ -30,14 +30,15 @@ func TestLostRunIsToldHowToGoOn(t *testing.T) {
 			"log in again; finished trials are kept; when the cluster is ready again, resume: cnibench run --resume -o r.jsonl --kubeconfig /k"},
 	} {
 		a := measurement{program: &program{stderr: &bytes.Buffer{}, kubeconfig: tt.kubeconfig}, output: "r.jsonl"}
-		err := a.withResumeHint(tt.err)
+		err := a.addResumeHint(tt.err)
 		if (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) || advice.Of(err) != tt.want {
 			t.Errorf("%v: hint %q, want %q", tt.err, advice.Of(err), tt.want)
 		}
 	}
 }
 
-// TestDryRunOfResume: the plan is that of the file, more repetitions are allowed, another plan is refused, and the file stays as it is.
+// TestDryRunOfResume: the plan is that of the file, more repetitions are allowed, another plan is refused, and the file
+// stays as it is.
 func TestDryRunOfResume(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r.jsonl")
 	w, err := result.Create(name)

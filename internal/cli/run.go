@@ -59,7 +59,7 @@ func runCommand(p *program) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
-	formatFlag(cmd, &a.report.format, append(slices.Clone(formatNames), noFormat))
+	declareFormatFlag(cmd, &a.report.format, append(slices.Clone(formatNames), noFormat))
 	f.StringArrayVar(&a.failOn, "fail-on", nil, failOnRun)
 	f.BoolVar(&a.resume, "resume", false, "continue the result file; more --repetitions extend a complete one")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr, and the whole log if the kernel refuses a BPF program")
@@ -108,7 +108,7 @@ func (a *measurement) run(cmd *cobra.Command) error {
 	end, err := a.measurePlan(cmd.Context(), a.planOpener(want), out, run.Options{Resumed: resumed, Began: began}, s)
 	switch end.Reason {
 	case "":
-		return a.withResumeHint(err)
+		return a.addResumeHint(err)
 	case result.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
 		wayOut := "continue with: " + a.resumeCommand()
@@ -136,9 +136,9 @@ func (a *measurement) resumeCommand() string {
 	return command
 }
 
-// withResumeHint adds the command to resume to the error of a run that lost its environment. It returns other errors as they
+// addResumeHint adds the command to resume to the error of a run that lost its environment. It returns other errors as they
 // are.
-func (a *measurement) withResumeHint(err error) error {
+func (a *measurement) addResumeHint(err error) error {
 	var lost *run.LostError
 	if !errors.As(err, &lost) {
 		return err
@@ -150,8 +150,8 @@ func (a *measurement) withResumeHint(err error) error {
 	return advice.With(err, wayOut)
 }
 
-// openOutput opens the result file and returns the plan of the run. For a new file it takes the plan from the flags, and returns
-// a nil Resumed. With --resume it takes the plan from the file; flags may extend that plan.
+// openOutput opens the result file and returns the plan of the run. For a new file it takes the plan from the flags,
+// and returns a nil Resumed. With --resume it takes the plan from the file; flags may extend that plan.
 func (a *measurement) openOutput(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)
@@ -201,7 +201,7 @@ func (a *measurement) openResume(cmd *cobra.Command) (*result.Writer, *result.Re
 	if err != nil {
 		return nil, nil, plan.Plan{}, usageError(err)
 	}
-	want, more, err := a.resumePlan(cmd, res.Start)
+	want, more, err := a.resumedPlan(cmd, res.Start)
 	if err == nil && more {
 		res, err = res.Replan(want)
 	}
@@ -211,9 +211,9 @@ func (a *measurement) openResume(cmd *cobra.Command) (*result.Writer, *result.Re
 	return res.Writer, res, want, nil
 }
 
-// resumePlan returns the plan of a run that continues a file with this header, and whether it measures more than the plan of
+// resumedPlan returns the plan of a run that continues a file with this header, and whether it measures more than the plan of
 // the file. It fails if the flags describe another plan, or if a profile file has changed.
-func (a *measurement) resumePlan(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
+func (a *measurement) resumedPlan(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
 	was := start.Plan
 	if err = a.readBudgets(cmd, was); err != nil {
 		return was, false, err
@@ -224,13 +224,14 @@ func (a *measurement) resumePlan(cmd *cobra.Command, start result.Header) (want 
 	if !a.plan.flagsGiven(cmd) {
 		return was, false, nil
 	}
-	if want, err = a.plan.resumePlan(cmd, was); err != nil || extendsPlan(was, want) {
+	if want, err = a.plan.resumedPlan(cmd, was); err != nil || extendsPlan(was, want) {
 		return want, err == nil, err
 	}
 	return want, false, usageError(start.SamePlan(want))
 }
 
-// extendsPlan reports whether want differs from was, but only in repetitions, precision or budget, and has no fewer repetitions.
+// extendsPlan reports whether want differs from was, but only in repetitions, precision or budget, and has no fewer
+// repetitions.
 func extendsPlan(was, want plan.Plan) bool {
 	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
 	differ := was.Differ(want)
@@ -249,8 +250,8 @@ func (p *program) planOpener(want plan.Plan) opener {
 	}
 }
 
-// measurePlan opens the environment, runs its plan, and closes the environment and out. end is zero if the environment could not
-// be opened.
+// measurePlan opens the environment, runs its plan, and closes the environment and out. end is zero if the environment
+// could not be opened.
 func (p *program) measurePlan(ctx context.Context, open opener, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
 	defer func() {
 		s.eraseLines()
@@ -278,14 +279,14 @@ func (p *program) measurePlan(ctx context.Context, open opener, out *result.Writ
 // oneLine replaces line breaks and other white space in s by single spaces, so that it fits into a cell of a table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// reportOutcome prints the report, unless every trial failed. It returns an error that names the cases whose trials all failed,
-// or one with the exit code of budgets that are not kept.
+// reportOutcome prints the report, unless every trial failed. It returns an error that names the cases whose trials all
+// failed, or one with the exit code of budgets that are not kept.
 func (a *measurement) reportOutcome(cmd *cobra.Command) error {
 	c, err := result.Load(a.output)
 	if err != nil {
 		return err
 	}
-	finished, lost := verdictOf(c.Records)
+	finished, lost := checkTrials(c.Records)
 	if a.show != nil && finished {
 		return errors.Join(a.show(), lost)
 	}
@@ -301,9 +302,9 @@ func (a *measurement) reportOutcome(cmd *cobra.Command) error {
 	return errors.Join(err, lost)
 }
 
-// verdictOf reports whether any trial succeeded. It returns an error with at most five of the cases whose trials all
+// checkTrials reports whether any trial succeeded. It returns an error with at most five of the cases whose trials all
 // failed, nil if there is no such case.
-func verdictOf(records []result.Record) (bool, error) {
+func checkTrials(records []result.Record) (bool, error) {
 	finished := map[plan.Case]bool{}
 	why := map[plan.Case]string{}
 	for _, r := range records {

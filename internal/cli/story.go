@@ -88,7 +88,8 @@ func (s *story) drawFrame() {
 	}
 }
 
-// showStep shows what the run does before or between trials. With -v it prints a note; otherwise it shows it only on a terminal.
+// showStep shows what the run does before or between trials. With -v it prints a note; otherwise it shows it only on a
+// terminal.
 func (s *story) showStep(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	switch {
@@ -103,8 +104,8 @@ func (s *story) showStep(format string, args ...any) {
 	}
 }
 
-// drawLines replaces the lines at the bottom of a terminal, in one write. It changes no mode of the terminal, so nothing has to
-// be restored, even if the program is killed. It does nothing if stderr is not a terminal.
+// drawLines replaces the lines at the bottom of a terminal, in one write. It changes no mode of the terminal, so
+// nothing has to be restored, even if the program is killed. It does nothing if stderr is not a terminal.
 func (s *story) drawLines(lines ...string) {
 	if !s.tty {
 		return
@@ -120,8 +121,8 @@ func (s *story) drawLines(lines ...string) {
 	s.drawn = lines
 }
 
-// rewindSequence returns the escape sequence that moves the cursor to the start of the drawn lines and erases them. width is the
-// terminal's width in columns now, at which a drawn line may take several rows.
+// rewindSequence returns the escape sequence that moves the cursor to the start of the drawn lines and erases them.
+// width is the terminal's width in columns now, at which a drawn line may take several rows.
 func (s *story) rewindSequence(width int) string {
 	rows := 0
 	for _, l := range s.drawn {

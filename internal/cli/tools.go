@@ -22,7 +22,7 @@ func toolPrograms(tools []string) ([]string, error) {
 			errs = append(errs, fmt.Errorf("unknown tool %q%s: there are %s", name, advice.DidYouMean(name, plan.ToolNames()), strings.Join(plan.ToolNames(), ", ")))
 			continue
 		}
-		for _, program := range everyProgram(tool) {
+		for _, program := range allPrograms(tool) {
 			file, err := external.Find(name, program)
 			if err == nil {
 				files = append(files, file)
@@ -33,8 +33,8 @@ func toolPrograms(tools []string) ([]string, error) {
 	return each.Once(files), errors.Join(errs...)
 }
 
-// everyProgram returns the names of the programs that a tool uses, over all workloads that it can send.
-func everyProgram(tool plan.Tool) []string {
+// allPrograms returns the names of the programs that a tool uses, over all workloads that it can send.
+func allPrograms(tool plan.Tool) []string {
 	var all []string
 	for _, spec := range tool.Kinds {
 		kind := plan.Workload{Spec: spec}.Kind()
@@ -48,8 +48,8 @@ func everyProgram(tool plan.Tool) []string {
 	return each.Once(all)
 }
 
-// toolsMissing filters a list of tools: it returns the tools with a program that is not installed here.
-func toolsMissing(tools []string) []string {
+// uninstalledTools returns those of the given tools that have a program which is not installed here.
+func uninstalledTools(tools []string) []string {
 	return each.Where(tools, func(name string) bool {
 		_, err := toolPrograms([]string{name})
 		return err != nil

@@ -24,7 +24,8 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion returns the version that the linker set, else that of the module, else the commit, else "unknown".
+// buildVersion returns the version that the linker set. Without one it returns the version of the module, or the
+// commit, or "unknown".
 func buildVersion() string {
 	if version != "" {
 		return version

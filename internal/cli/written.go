@@ -16,9 +16,9 @@ import (
 // stdoutName is the name of stdout as an output file.
 const stdoutName = "-"
 
-// writeTo calls write with the file called name, or with stdout if name is "" or "-". It replaces a regular file only if
+// writeOutput calls write with the file called name, or with stdout if name is "" or "-". It replaces a regular file only if
 // write succeeds. It writes to a pipe or device directly.
-func (p *program) writeTo(name string, write func(io.Writer) error) error {
+func (p *program) writeOutput(name string, write func(io.Writer) error) error {
 	if name == "" || name == stdoutName {
 		return write(p.stdout)
 	}
@@ -29,12 +29,12 @@ func (p *program) writeTo(name string, write func(io.Writer) error) error {
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	_, err := writeWhole(name, write)
+	_, err := writeAtomically(name, write)
 	return err
 }
 
-// keepInputs fails if output is the same file as one of the inputs, also through a link.
-func keepInputs(output string, inputs ...string) error {
+// checkOutputNotInput fails if output is the same file as one of the inputs, even through a link.
+func checkOutputNotInput(output string, inputs ...string) error {
 	to, err := os.Stat(output)
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing to replace
@@ -47,9 +47,9 @@ func keepInputs(output string, inputs ...string) error {
 	return nil
 }
 
-// writeWhole writes a temporary file in the directory of name and renames it to name if write succeeds. It returns the size
-// in bytes. If name is a link, it replaces the link's target.
-func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
+// writeAtomically writes a temporary file in the directory of name and renames it to name if write succeeds. It returns the
+// size in bytes. If name is a link, it replaces the link's target.
+func writeAtomically(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
 		return 0, usageError(err)
 	}

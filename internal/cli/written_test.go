@@ -19,27 +19,27 @@ func TestWriteTo(t *testing.T) {
 	text := func() string { b, _ := os.ReadFile(name); return string(b) }
 	full := errors.New("disk full")
 	half := func(w io.Writer) error { _, err := io.WriteString(w, "ha"); return errors.Join(err, full) }
-	if err := (&program{}).writeTo(name, half); !errors.Is(err, full) || text() != "old" {
+	if err := (&program{}).writeOutput(name, half); !errors.Is(err, full) || text() != "old" {
 		t.Errorf("%v, and the file is %q", err, text())
 	}
 	whole := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
-	if err := (&program{}).writeTo(link, whole); err != nil || text() != "new" {
+	if err := (&program{}).writeOutput(link, whole); err != nil || text() != "new" {
 		t.Errorf("%v, and the file is %q", err, text())
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link was replaced", err)
 	}
 	var exit *exitError
-	if err := (&program{}).writeTo(filepath.Join(dir, "no", "file"), whole); !errors.As(err, &exit) || exit.code != exitUsage {
+	if err := (&program{}).writeOutput(filepath.Join(dir, "no", "file"), whole); !errors.As(err, &exit) || exit.code != exitUsage {
 		t.Errorf("no directory: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("left: %v %v", left, err)
 	}
-	if err := keepInputs(link, name); !errors.As(err, &exit) || exit.code != exitUsage {
+	if err := checkOutputNotInput(link, name); !errors.As(err, &exit) || exit.code != exitUsage {
 		t.Errorf("the input behind a link: %v", err)
 	}
-	if err := keepInputs(filepath.Join(dir, "another"), name); err != nil {
+	if err := checkOutputNotInput(filepath.Join(dir, "another"), name); err != nil {
 		t.Error(err)
 	}
 }

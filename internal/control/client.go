@@ -13,9 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// heartbeatLimit and helloLimit are the timeouts of the controller. An agent sends a heartbeat each second. On a busy
-// machine, and behind an API server, heartbeats have been 3 s late; after eight missing heartbeats the agent counts as
-// lost.
+// heartbeatLimit bounds the silence of an agent, helloLimit the wait for its hello. An agent sends a heartbeat each
+// second. On a busy machine, and behind an API server, heartbeats have been 3 s late. After eight missing heartbeats
+// the agent counts as lost.
 const (
 	heartbeatLimit = 8 * time.Second
 	helloLimit     = 15 * time.Second
@@ -136,7 +136,8 @@ func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 // RoundTrip returns the shortest time that an answer of the agent took; 0 before the first Prepare.
 func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
 
-// sendAndAwait sends m and waits until have is true of the answers. It keeps the shortest round trip.
+// sendAndAwait sends m and waits until have returns true for the answers. It keeps the shortest round trip for
+// RoundTrip. want names the missing message in errors.
 func (c *Client) sendAndAwait(ctx context.Context, m Message, have func(answers) bool, want messageType) (answers, error) {
 	begin := time.Now()
 	if err := c.send(ctx, m); err != nil {
@@ -252,7 +253,7 @@ func (c *Client) send(ctx context.Context, m Message) error {
 		if err == nil {
 			return nil
 		}
-		return c.wrapError(c.endConversation(&Error{Kind: KindGone, Message: c.withLastWords(err.Error())}))
+		return c.wrapError(c.endConversation(&Error{Kind: KindGone, Message: c.appendLastWords(err.Error())}))
 	case <-timer.C:
 		return c.wrapError(c.endConversation(&Error{Kind: KindLost, Message: fmt.Sprintf("it took no %s for %s", m.Type, c.HeartbeatLimit)}))
 	case <-ctx.Done():
@@ -283,7 +284,7 @@ func (c *Client) awaitAnswer(ctx context.Context, want messageType, have func(an
 		}
 		left := limit - time.Since(a.heard)
 		if left <= 0 {
-			return a, c.wrapError(c.endConversation(&Error{Kind: KindLost, Message: c.withLastWords(fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit))}))
+			return a, c.wrapError(c.endConversation(&Error{Kind: KindLost, Message: c.appendLastWords(fmt.Sprintf("nothing heard for %s, and a heartbeat is due each second", limit))}))
 		}
 		timer.Reset(left)
 		select {
@@ -295,8 +296,8 @@ func (c *Client) awaitAnswer(ctx context.Context, want messageType, have func(an
 	}
 }
 
-// LateError is the error of a wait that its context ended. Want is the missing message, Stands the state of the trial in
-// the last heartbeat.
+// LateError is the error of a wait whose context ended before the message came. Want is the missing message. Stands is
+// the state of the trial in the last heartbeat.
 type LateError struct {
 	Want   messageType
 	Stands string
@@ -319,14 +320,14 @@ func (c *Client) readMessages() {
 		var bad *lineError
 		switch {
 		case errors.As(err, &bad):
-			c.endConversation(&Error{Kind: KindProtocol, Message: c.withLastWords(err.Error())})
+			c.endConversation(&Error{Kind: KindProtocol, Message: c.appendLastWords(err.Error())})
 			return
 		case err != nil:
 			cause := "the stream ended"
 			if !errors.Is(err, io.EOF) {
 				cause = err.Error()
 			}
-			c.endConversation(&Error{Kind: KindGone, Message: c.withLastWords(cause)})
+			c.endConversation(&Error{Kind: KindGone, Message: c.appendLastWords(cause)})
 			return
 		}
 		c.takeMessage(m)
@@ -378,8 +379,8 @@ func (c *Client) updateState(change func(*answers)) {
 	c.changed = make(chan struct{})
 }
 
-// withLastWords adds what the agent wrote to its standard error before it ended, if the stream kept it.
-func (c *Client) withLastWords(cause string) string {
+// appendLastWords adds what the agent wrote to its standard error before it ended, if the stream kept it.
+func (c *Client) appendLastWords(cause string) string {
 	if s, ok := c.stream.(interface{ LastWords() string }); ok {
 		if words := strings.TrimSpace(s.LastWords()); words != "" {
 			return cause + "; its last words: " + words

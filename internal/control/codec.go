@@ -82,7 +82,8 @@ func (d *Decoder) nextLine() ([]byte, error) {
 	}
 }
 
-// check refuses a message with an unknown type, or without the part for its type, so that no reader finds a nil.
+// check returns an error for a message with an unknown type or without the field that its type needs. So no reader
+// finds a nil field.
 func (m Message) check() error {
 	whole, known := map[messageType]bool{
 		TypeHello: m.Hello != nil, TypePrepare: m.Prepare != nil, TypeReady: m.Ready != nil, TypeDone: m.Done != nil,

@@ -55,7 +55,8 @@ type Arrivals struct {
 	Route plan.Route
 	// To is the endpoint that each pod sends its request to.
 	To Endpoint
-	// Rate is the number of pods per second. Timeout bounds a pod's time to its answer, from its intended start.
+	// Rate is the number of pods per second, Window how long they arrive. Timeout bounds the time from a pod's intended
+	// start to its answer.
 	Rate            float64
 	Window, Timeout time.Duration
 	// Opens is called when the window opens.
@@ -65,11 +66,12 @@ type Arrivals struct {
 // Churning describes the changes of Kubernetes objects during one trial.
 type Churning struct {
 	Variant plan.Variant
-	// Warmup begins at the call; changes in it do not count. Window follows; changes in it count.
+	// Warmup is the time from the call to the window. Changes in the window count, changes in the warm-up do not.
 	Warmup, Window time.Duration
 }
 
-// NotServedError means that a profile has no such path. That is a property of the profile, not a failure.
+// NotServedError is the error of a path that a profile does not have. It describes a property of the profile, not a
+// failure.
 type NotServedError struct {
 	Profile      plan.Variant
 	Path, Reason string

@@ -57,8 +57,8 @@ func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	return nil
 }
 
-// settling is how long Run waits for errors of other members after the first error: a lost member is recognized by its
-// agent, but its neighbours may report the loss sooner.
+// settling is how long Run waits for errors of other members after the first error. The agent of a lost member shows
+// the loss, but the member's neighbours may report it sooner.
 const settling = 2 * time.Second
 
 // LostError is the error of a job that continues without a member: the agent of the member with this rank is gone.
@@ -80,7 +80,8 @@ func (m Members) Without(rank int, e Ends) (Members, Ends) {
 }
 
 // Run starts all members, from the last to the first, calls running, and waits for all of them. It returns their merged
-// observation. If members fail, Run gives up the others and returns one error, preferably of a member whose agent is gone. The error is a *LostError if continues is set and the other members can continue.
+// observation. If members fail, Run gives up the others and returns one error, preferably that of a member whose agent
+// is gone. If continues is true and the other members can continue, that error is a *LostError.
 func (m Members) Run(ctx context.Context, continues bool, running func()) (*sample.Observation, error) {
 	all := m.allClients()
 	for rank := len(all) - 1; rank >= 0; rank-- {

@@ -63,8 +63,8 @@ const (
 	TypeCancel    messageType = "cancel"
 )
 
-// Message is one line. Trial numbers the trial it belongs to, so that a late answer to an abandoned trial is not taken
-// for an answer to the next.
+// Message is one line of JSON. Trial is the number of its trial, so that a late answer to an abandoned trial is not
+// taken for an answer to the next.
 type Message struct {
 	Type    messageType         `json:"type"`
 	Trial   uint64              `json:"trial,omitempty"`
@@ -90,7 +90,7 @@ type Hello struct {
 	Idle []int `json:"idle,omitempty"`
 }
 
-// Sides of a trial, as Prepare.Side and Observation.Side have them.
+// The sides of a trial, which are the values of Prepare.Side and Observation.Side.
 const (
 	SideServer = "server"
 	SideClient = "client"
@@ -166,18 +166,20 @@ type Ready struct {
 
 // Start lets a prepared side run.
 type Start struct {
-	// Delay is how long a server serves before its warm-up begins: until the client has received its start, too.
+	// Delay is how long a server serves before its warm-up begins. It covers the time until the client receives its own
+	// start.
 	Delay time.Duration `json:"delay"`
 }
 
 // leave asks a server to end as the server in a deleted pod does.
 type leave struct {
-	// Drain is how long it still serves, each response being the last of its connection; then all connections end.
+	// Drain is how long the server still serves. Each response is then the last of its connection. After Drain all
+	// connections end.
 	Drain time.Duration `json:"drain"`
 }
 
-// Error is why a side gave up. Kind is one or two words that can be counted ("connection refused"). Message names the
-// object and the cause.
+// Error is the reason why a side gave up. Kind is the class of the error in one or two words ("connection refused"), by
+// which errors are counted. Message names the object and the cause.
 type Error struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// TestPinned: two sides on one machine share a CPU where there are few or where that is asked for, else they do not; a side alone has
-// the idlest, and more threads have more CPUs.
+// TestPinned: two sides on one machine share a CPU where there are few or where that is asked for, else they do not; a side
+// alone has the idlest, and more threads have more CPUs.
 func TestPinned(t *testing.T) {
 	one, two, few := Hello{Machine: "m", Idle: []int{3, 1, 0, 2}}, Hello{Machine: "n", Idle: []int{7, 6}}, Hello{Machine: "f", Idle: []int{0, 1}}
 	for _, tt := range []struct {

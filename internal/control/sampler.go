@@ -21,7 +21,7 @@ type SamplerAsk struct {
 
 // SamplerBegin is the request to sample.
 type SamplerBegin struct {
-	// CPUs are the CPUs to sample, none for all that are online.
+	// CPUs are the CPUs to sample. Without any, all CPUs that are online are sampled.
 	CPUs []int `json:"cpus,omitempty"`
 	// Rate is the number of samples per second and CPU.
 	Rate int `json:"rate"`

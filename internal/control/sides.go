@@ -36,7 +36,7 @@ func (s Sides) Apart() bool {
 	})
 }
 
-// Prepare prepares the servers for a workload, then the client. ask is the request to both sides. It calls e.Ready
+// Prepare prepares the servers for a workload, then the client. ask is the request to both sides. Prepare calls e.Ready
 // first and e.Connected last.
 func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	if e.Ready != nil {
@@ -83,9 +83,9 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 	return port, nil
 }
 
-// chooseCPUs returns CPUs for a side's load threads, which apply if the environment has chosen none: the idlest of its
-// node, one for each thread. On one machine, ask.Placement decides: both sides share the highest CPU, or each takes
-// every second CPU. turn (0 or 1) is then the index of this side's first CPU.
+// chooseCPUs returns the CPUs for a side's load threads if the environment has chosen none. They are the idlest CPUs of
+// its node, one for each thread. If both sides are on one machine, ask.Placement decides: they share the highest CPU,
+// or each takes every second CPU. turn (0 or 1) is then the index of this side's first CPU.
 func chooseCPUs(own, other Hello, ask Prepare, turn int) []int {
 	cpus := own.Idle
 	if own.Machine == other.Machine && len(cpus) > 1 {

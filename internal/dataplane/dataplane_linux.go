@@ -170,8 +170,9 @@ func (n Node) Gateway() netip.Addr { return Nth(n.PodCIDR, 1) }
 // PodName returns the name of pod i, counted from 0: "node-1/pod-1" for the first pod of node-1.
 func PodName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
 
-// AddPods adds pods to n. The name of the node's end of a pod's veth is prefix and this number of hexadecimal digits of a hash.
-// addr returns the address of pod i, counted from 0, with the prefix length of the pod's device. mtu is in bytes.
+// AddPods adds pods to n. The name of the node's end of a pod's veth is prefix and this number of hexadecimal digits of
+// a hash. addr returns the address of pod i, counted from 0, with the prefix length of the pod's device. mtu is in
+// bytes.
 func (n *Node) AddPods(pods, mtu int, prefix string, digits int, addr func(i int) netip.Prefix) {
 	for i := range pods {
 		name, a := PodName(n, i), addr(i)
@@ -179,8 +180,8 @@ func (n *Node) AddPods(pods, mtu int, prefix string, digits int, addr func(i int
 	}
 }
 
-// MACOf returns a MAC address of two leading bytes and an IP address, so that captures show its owner. Of an IPv6 address it
-// uses the bytes with the numbers of node and pod.
+// MACOf returns a MAC address made of two leading bytes and bytes of an IP address, so that captures show its owner.
+// From an IPv6 address it takes the bytes with the numbers of node and pod.
 func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
 	if a.Is6() {
 		b := a.As16()
@@ -202,7 +203,7 @@ func vethName(prefix, pod string, digits int) string {
 	return prefix + hex.EncodeToString(sum[:])[:digits]
 }
 
-// Everywhere returns the destination of the default route, 0.0.0.0/0 or ::/0, in the version of IP of a.
+// Everywhere returns the destination of the default route, 0.0.0.0/0 or ::/0, in the IP version of a.
 func Everywhere(a netip.Addr) netip.Prefix {
 	if a.Is6() {
 		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
@@ -240,7 +241,8 @@ func PrepareVXLAN(n Node) []link.Thing {
 	}
 }
 
-// JoinVXLAN returns the neighbour entry and the forwarding entry by which the VXLAN device of from reaches the VXLAN device of to.
+// JoinVXLAN returns the neighbour entry and the forwarding entry by which the VXLAN device of from reaches the VXLAN
+// device of to.
 func JoinVXLAN(from, to Node) []link.Thing {
 	return []link.Thing{
 		link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC},

@@ -20,9 +20,10 @@ type Expectation struct {
 	TrackedBetween bool
 	// TunnelTracked means that conntrack also tracks the tunnel's packets: each direction has an entry without replies.
 	TunnelTracked bool
-	// Identity returns the VNI of a pod's packets if that is the pod's identity; nil otherwise.
+	// Identity returns the VNI of a pod's packets, which is the pod's identity. It is nil if the VNI is not.
 	Identity func(pod netip.Addr) int
-	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbour entries. Routes have the smaller MTU.
+	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbour entries. Routes have the
+	// smaller MTU.
 	RouteMTU bool
 	// Unsaid means that a profile file describes only the paths, so that nothing else is checked.
 	Unsaid bool
@@ -87,19 +88,19 @@ type Gateway int
 
 // Kinds of gateways.
 const (
-	// NoGateway: the pod is on the node's own network.
+	// NoGateway means that the pod is on the node's own network.
 	NoGateway Gateway = iota
-	// FirstAddress: the first address of the node's pod range, held by a device of the node.
+	// FirstAddress is the first address of the node's pod range, which a device of the node has.
 	FirstAddress
-	// RangeAddress: the address of the node's pod range itself, held by the node's end of each pod's device.
+	// RangeAddress is the address of the node's pod range itself, which the node's end of each pod's device has.
 	RangeAddress
-	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64
+	// LinkLocal is Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64
 	// that results from that MAC address.
 	LinkLocal
-	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's
+	// Pinned is 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's
 	// end.
 	Pinned
-	// Answered: 169.254.1.1, which no device has. The node's end answers for it with its own MAC address.
+	// Answered is 169.254.1.1, which no device has. The node's end answers for it with its own MAC address.
 	Answered
 )
 
@@ -153,17 +154,17 @@ type Client int
 
 // Clients that a backend can see. The node of an external client is the node that it entered.
 const (
-	// OwnAddress: the client's own address.
+	// OwnAddress is the client's own address.
 	OwnAddress Client = iota
-	// NodeAddress: the address of the client's node.
+	// NodeAddress is the address of the client's node.
 	NodeAddress
-	// TunnelEnd: the address of the tunnel device of the client's node.
+	// TunnelEnd is the address of the tunnel device of the client's node.
 	TunnelEnd
-	// FirstOfRange: the first address of the pod range of the client's node.
+	// FirstOfRange is the first address of the pod range of the client's node.
 	FirstOfRange
-	// OfRange: the address of the pod range itself of the client's node, such as 10.42.1.0.
+	// OfRange is the address of the pod range itself of the client's node, such as 10.42.1.0.
 	OfRange
-	// AnyAddress: any address.
+	// AnyAddress means that any address is accepted.
 	AnyAddress
 )
 

@@ -104,8 +104,8 @@ func (p Programs) Drops() ([]attach.Counter, error) {
 	return slices.DeleteFunc(list, func(c attach.Counter) bool { return !c.Drop || c.Packets == 0 }), err
 }
 
-// Sockets returns the cgroup directory of the node, to which programs that translate Services at sockets are attached. It fails
-// if the node has no cgroup.
+// Sockets returns the cgroup directory of the node, to which programs that translate Services at sockets are attached.
+// It fails if the node has no cgroup.
 func (p Programming) Sockets() (string, error) {
 	if p.Cgroup != "" {
 		return p.Cgroup, nil

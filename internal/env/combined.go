@@ -18,13 +18,13 @@ import (
 
 // Parts has the functions that open the two halves of a combined environment.
 type Parts struct {
-	// Clusters opens the clusters of want and returns their environment, and the plan with the detected profiles. It
-	// calls beside with that plan before it creates the run's pods.
+	// Clusters opens the clusters of the plan want. It returns their environment, and the plan with the detected
+	// profiles. Before it creates the run's pods, it calls beside with that plan.
 	Clusters func(ctx context.Context, want plan.Plan, beside func(ctx context.Context, found plan.Plan) error) (Environment, plan.Plan, error)
-	// Groups creates the tree of CPU groups for the lab's agents and returns its path; "" if this machine has no CPU
-	// groups. remove deletes the tree.
+	// Groups creates the tree of CPU groups for the lab's agents. It returns the tree's path, or "" if this machine
+	// has no CPU groups. remove deletes the tree.
 	Groups func(ctx context.Context) (tree string, remove func() error, err error)
-	// Lab opens the lab with its agents in the CPU groups of tree; "" means in no group.
+	// Lab opens the lab for p. Its agents run in the CPU groups of tree, or in no group if tree is "".
 	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
 }
 
@@ -41,9 +41,9 @@ type combined struct {
 // factAgent names the fact that describes how the lab's agents run.
 const factAgent = "lab.agent"
 
-// Combine detects the profiles of a plan's clusters, raises the same profiles in the lab, and then creates the run's pods
-// in the clusters. It returns the environment, and the plan with the profiles of both. If the lab cannot raise a profile,
-// it fails with a *RefusedError and creates no pods of the run.
+// Combine detects the profiles of a plan's clusters and raises the same profiles in the lab. Then it creates the
+// run's pods in the clusters. It returns the environment, and the plan with the profiles of both. If the lab cannot
+// raise a profile, it fails with a *RefusedError and creates no pods of the run.
 func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.Plan, error) {
 	e := &combined{remove: func() error { return nil }}
 	var here plan.Plan
@@ -73,7 +73,8 @@ func (e *RefusedError) Error() string {
 	}), "; ")
 }
 
-// raiseLab creates the CPU groups and opens the lab for the plan here. It fails with a *RefusedError if the lab skips a profile.
+// raiseLab creates the CPU groups and opens the lab for the plan here. It fails with a *RefusedError if the lab skips a
+// profile.
 func (e *combined) raiseLab(ctx context.Context, here plan.Plan, parts Parts) error {
 	tree, remove, err := parts.Groups(ctx)
 	if err != nil {
@@ -113,8 +114,8 @@ func clusterPlan(want plan.Plan) plan.Plan {
 	return want
 }
 
-// labPlan returns the part of a plan for the lab. It measures each profile that was detected on the clusters once, with the
-// profile host and its twin as the baseline. Services use the clusters' mode of kube-proxy.
+// labPlan returns the part of a plan for the lab. It has each profile that was detected on the clusters, once. The
+// baseline is the profile host with its twin. Services use the clusters' mode of kube-proxy.
 func labPlan(want, found plan.Plan) plan.Plan {
 	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
 	want.Profiles, want.Baseline, want.Twin = nil, plan.VariantOf(profile.Host), true
@@ -162,8 +163,8 @@ func (e *combined) Profiles(ctx context.Context) ([]result.Profile, error) {
 	return slices.Concat(lab, clusters), err
 }
 
-// Conditions returns the conditions of the lab: the clusters have the same machine and kernel, and their load runs on the
-// same CPUs.
+// Conditions returns the conditions of the lab, which also hold for the clusters. These have the same machine and
+// kernel, and their load runs on the same CPUs.
 func (e *combined) Conditions() outcome.Conditions { return e.lab.Conditions() }
 
 // Close removes the lab, its CPU groups and the run's objects in the clusters.

@@ -49,8 +49,9 @@ type Site interface {
 type Meshed interface {
 	// Nodes returns the nodes between which a variant can be measured.
 	Nodes(ctx context.Context, v plan.Variant) ([]mesh.Node, error)
-	// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be measured.
-	// failed means that a trial of the pair has just failed. Otherwise Away assumes that a node that was present still is.
+	// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be
+	// measured. failed means that a trial of the pair has just failed. Otherwise Away takes a node that was present
+	// as still present.
 	Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string)
 	// Await waits, for a limited time, until nodes whose pods are starting can be measured again.
 	Await(ctx context.Context)
@@ -58,8 +59,9 @@ type Meshed interface {
 
 // Renewer is a Site that can raise variants again.
 type Renewer interface {
-	// Renew removes variants and raises them again, in the given order, while nothing is measured. The result maps
-	// each variant to nil, or to the error because of which it was not raised. The served paths and the stages do not change.
+	// Renew removes variants and raises them again in the given order. The caller measures nothing meanwhile. The
+	// result has an entry for each variant: nil, or why it was not raised. The served paths and the stages do not
+	// change.
 	Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error
 	// Renews returns the variants that Renew raises together with v, v included; nil if v cannot be raised again.
 	Renews(v plan.Variant) []plan.Variant
@@ -91,8 +93,8 @@ type PodMaker interface {
 
 // Rester is a Site that can measure its nodes while nothing is sent.
 type Rester interface {
-	// Rest measures the CPU time and memory that the nodes of a path use during window, while the run sends nothing. The
-	// result is a client's observation.
+	// Rest measures the CPU time and memory that the nodes of a path use during window. The caller sends nothing
+	// meanwhile. The result is a client's observation.
 	Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error)
 }
 
@@ -119,7 +121,8 @@ type TableCounter interface {
 
 // ProgramWatcher is a Site that knows which programs of a dataplane have ended.
 type ProgramWatcher interface {
-	// Dead returns an error with the last output of each program of a variant that has ended by itself, nil if all run.
+	// Dead returns an error that names the programs of a variant that have ended by themselves. It has the last
+	// output of each. It returns nil if all programs run.
 	Dead(v plan.Variant) error
 }
 
@@ -138,14 +141,14 @@ type PolicyLister interface {
 
 // Follower is a Site that can trace transactions through its hosts.
 type Follower interface {
-	// Follow sends transactions on a route, while nothing is measured, and records when each passes the points of the
-	// hosts on its way.
+	// Follow sends transactions on a route. It records when each of them passes the observation points of the hosts
+	// on its way. The caller measures nothing meanwhile.
 	Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
 }
 
 // Place is a host that a path passes, or a pod on it.
 type Place struct {
-	// Name is unique on the site. Node is the node that the place is or runs on.
+	// Name is unique on the site. Node is the name of the node that the place is, or on which it runs.
 	Name, Node string
 	// Pod means that the place is a pod.
 	Pod bool
@@ -153,14 +156,16 @@ type Place struct {
 	Address string
 }
 
-// Looker is a Site that runs "cnibench look" at the ends of its paths, and where permitted also on the nodes of these ends.
+// Looker is a Site that runs "cnibench look" at the ends of its paths. Where permitted, it runs it on the nodes of
+// these ends, too.
 type Looker interface {
-	// Places returns the client's end of a route, then the server's end, then the nodes of the two ends and the hosts
-	// between them, each once.
+	// Places returns the client's end of a route, then the server's end. The nodes of the two ends and the hosts
+	// between them follow. Each place occurs once.
 	Places(r plan.Route) ([]Place, error)
 	// Look runs "cnibench look" with arguments at a place, and returns its output.
 	Look(ctx context.Context, place string, args ...string) ([]byte, error)
-	// Shared returns a Service with several backends that no workload uses; the zero Shared if a site has none.
+	// Shared returns a Service with several backends that no workload uses. It returns the zero Shared if the site
+	// has none.
 	Shared() Shared
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// FactLeftOut is the fact of an imported result that lists what was not imported, separated by "; ".
+// FactLeftOut is the name of the fact that lists what was not imported into a result. Its items are separated by "; ".
 const FactLeftOut = "import.left_out"
 
 // Contents joins batches into one result. Readings without a repetition get the next number of their case, in order. It
@@ -27,11 +27,11 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	batches = slices.Clone(batches)
 	recordFactConditions(batches)
 	removeCopies(batches)
-	settleRates(batches)
-	settleSizes(batches)
+	removeCoincidentalRates(batches)
+	unifyMessageSizes(batches)
 	recordWindowConditions(batches)
 	removeEqualWarmups(batches)
-	separateProfiles(batches)
+	addConditionsToProfiles(batches)
 	if c.Records, err = trialRecords(batches); err != nil {
 		return result.Contents{}, err
 	}
@@ -53,7 +53,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		if _, version, ok := strings.Cut(b.Tool, " "); ok && strings.ContainsAny(version, "0123456789") {
 			adapter.MergeFacts(h.Facts, facts.Facts{facts.ToolVersion: version})
 		}
-		h.Created = earlier(h.Created, b.Created)
+		h.Created = earlierTime(h.Created, b.Created)
 		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
 		h.Plan.Environment = cmp.Or(h.Plan.Environment, b.Environment)
 		h.Plan.Baseline = cmp.Or(h.Plan.Baseline, plan.VariantOf(b.Baseline))
@@ -115,15 +115,15 @@ func fillHeader(h *result.Header, recs []result.Record) {
 		p.Twin = p.Twin || r.Profile == p.Baseline.Twin()
 		p.Repetitions = max(p.Repetitions, r.Repetition)
 		p.Duration = max(p.Duration, time.Duration(r.WindowNs))
-		measuredAt = earlier(measuredAt, r.Started)
+		measuredAt = earlierTime(measuredAt, r.Started)
 	}
 	if h.Created.IsZero() {
 		h.Created = measuredAt
 	}
 }
 
-// trialRecords converts the readings of all batches into trials. A reading without a repetition, or with one that is taken, gets
-// the next free number of its case. It fails if a reading is incomplete, or if there is no reading.
+// trialRecords converts the readings of all batches into trials. A reading without a repetition, or with one that is taken,
+// gets the next free number of its case. It fails if a reading is incomplete, or if there is no reading.
 func trialRecords(batches []Batch) ([]result.Record, error) {
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}
@@ -200,7 +200,7 @@ func endRecord(recs []result.Record) result.Record {
 	return result.Record{Type: result.TypeEnd, End: &e}
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -25,8 +25,8 @@ func Formats() (names, about []string) {
 	return names, about
 }
 
-// Detect returns the name of the format of b; if b is a log, the format of the first output in it. It fails for results of
-// cnibench, empty input and unsupported output.
+// Detect returns the name of the format of b. For a log, that is the format of the first output in it. It fails for
+// results of cnibench, empty input and unsupported output.
 func Detect(b []byte) (string, error) {
 	b = plainText(b)
 	if isOwnResult(b) {
@@ -41,7 +41,7 @@ func Detect(b []byte) (string, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return "", errors.New("it is empty")
 	}
-	if parts, _ := findInLog(b, ""); len(parts) > 0 {
+	if parts, _ := findLogParts(b, ""); len(parts) > 0 {
 		return parts[0].format.Name, nil
 	}
 	if err := unsupportedError(b, false); err != nil {
@@ -51,7 +51,8 @@ func Detect(b []byte) (string, error) {
 	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), csvWay+"; supported are "+strings.Join(names, ", "))
 }
 
-// Decode reads b in the format called name; "" detects it. In a log it reads the output of tools.
+// Decode decodes b in the format called name. If name is "", it detects the format. If b is a log, it decodes the output
+// of tools in it. It fails if there is no such format, or if b is not valid in it.
 func Decode(name string, b []byte) (Batch, error) {
 	b = plainText(b)
 	if name == "" {
@@ -60,7 +61,7 @@ func Decode(name string, b []byte) (Batch, error) {
 		}
 		f, whole := matchingFormat(b, "")
 		if !whole {
-			return decodeParts(findInLog(b, "")) // a log may have the output of several tools
+			return decodeParts(findLogParts(b, "")) // a log may have the output of several tools
 		}
 		return decodeAs(f, b, "")
 	}
@@ -77,8 +78,8 @@ func Decode(name string, b []byte) (Batch, error) {
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// unpackGzip returns at most most bytes of what a gzip file holds. It returns what it has together with an error if the file is cut
-// off or is not a gzip file.
+// unpackGzip unpacks the first most bytes of a gzip file. If the file is cut off, it returns the bytes before the cut and
+// an error. If b is not a gzip file, it returns only an error.
 func unpackGzip(b []byte, most int64) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
@@ -120,8 +121,8 @@ func plainText(b []byte) []byte {
 
 func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
-// decodeAs reads b in the format f. If b does not look like f, or f fails, it also tries b as a log that holds output in the
-// format called inLog, "" for any.
+// decodeAs decodes b in the format f. If b does not match f, or f fails, it also searches b as a log. inLog is the wanted
+// format of the output in the log, "" for any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	looks := f.Match == nil || f.Match(b)
 	if looks {
@@ -134,7 +135,7 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	if looks && (err == nil || errors.As(err, &adapter.Definite{})) {
 		return batch, err
 	}
-	if parts, without := findInLog(b, inLog); len(parts) > 0 {
+	if parts, without := findLogParts(b, inLog); len(parts) > 0 {
 		if log, logErr := decodeParts(parts, without); logErr == nil {
 			return log, nil
 		}
@@ -167,7 +168,8 @@ func checkBatch(f adapter.Format, batch Batch, err error) (Batch, error) {
 	return batch, nil
 }
 
-// Open reads the file or folder called name in the format called from; "" detects it.
+// Open decodes the file or folder called name. from is the name of its format; "" detects the format. Errors begin with
+// name.
 func Open(name, from string) (Batch, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -181,7 +183,8 @@ func Open(name, from string) (Batch, error) {
 	return Read(f, name, from)
 }
 
-// readFolder reads a folder in the format called from; "" uses the first format that is a folder.
+// readFolder decodes a folder in the format called from; "" uses the first format that is a folder. It fails if the
+// format from is a file.
 func readFolder(name, from string) (Batch, error) {
 	for f := range formats {
 		if f.Folder != nil && (from == "" || from == f.Name) {

@@ -59,8 +59,8 @@ func (l Label) apply(b *Batch) error {
 	return err
 }
 
-// losesSetting reports whether the workload of r has a setting that the label's workload, said, does not have. It returns false if
-// settings of r are assumed.
+// losesSetting reports whether the workload of r has a setting that the label's workload, said, does not have. It returns
+// false if settings of r are assumed.
 func losesSetting(r *Reading, said any) bool {
 	settings := func(w any) []string {
 		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")
@@ -73,9 +73,9 @@ func losesSetting(r *Reading, said any) bool {
 
 func isAssumed(w sample.Warning) bool { return w.ID == adapter.Assumed }
 
-// setPart sets a part of the readings to said, the label's value; it does nothing if said is zero. what is the name of the part.
-// If some readings lack the part, it sets only these readings, else all. It fails if the file names several values, or if
-// said would replace a path or the printed settings of a workload.
+// setPart sets a part of the readings to said, the label's value. It does nothing if said is zero. what is the name of
+// the part. If some readings lack the part, it sets only these readings, else all. It fails if no reading lacks the part
+// and their values differ. It also fails if said would replace a path or the printed settings of a workload.
 func setPart[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
 	var none T
 	if said == none {

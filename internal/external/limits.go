@@ -37,7 +37,7 @@ func Programs(w plan.Workload) []string {
 	return []string{Program(w)}
 }
 
-// Client returns the command line of the client.
+// Client returns the command line of the client. It panics if the workload's tool cannot send.
 func Client(a Ask) []string { return sender(a.Workload).Client(a) }
 
 // Server returns the command line of the server, nil if our engine (http) or the kernel (ping) is the server.

@@ -11,7 +11,7 @@ import (
 type unsupportedForm struct {
 	looks *pattern.Pattern
 	what  string
-	// instead is the advice how to get a supported form, "" if only a CSV file can be imported.
+	// instead is the advice on how to get a supported form, "" if only a CSV file can be imported.
 	instead string
 	// other is true for a file that is not a measurement itself. The advice then does not mention the CSV file.
 	other bool
@@ -68,7 +68,7 @@ const csvWay = `write its numbers into a CSV file (docs/reference/import.md): li
 	`then a row for each number, such as "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s"`
 
 // unsupportedError returns an error that names the unsupported form of b, with advice; nil if the form of b is not known.
-// With first it tries only the forms with first.
+// If first is true, it tries only the forms whose field first is true.
 func unsupportedError(b []byte, first bool) error {
 	head := b[:min(len(b), 1<<20)]
 	for _, r := range unsupportedForms {

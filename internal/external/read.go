@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// MaxOutput bounds the output of a tool, in bytes. The largest is ping's: a line of 60 bytes for each of 250,000 replies a
-// second, in windows shorter than quietFrom of package ping.
+// MaxOutput bounds the output of a tool, in bytes. ping prints most: 60 bytes for each of up to 250,000 replies a second.
+// It prints replies only in windows shorter than quietFrom of package ping.
 const MaxOutput = 64 << 20
 
 // Output is the output of a client, and how it ended.
@@ -30,7 +30,7 @@ type Output struct {
 type Outcome struct {
 	// Version is the tool's version, "" if its output lacks it.
 	Version string
-	// Metrics are in base units, by name of package metric.
+	// Metrics are in base units, by the names of package metric.
 	Metrics map[string]float64
 	// Window is how long it measured.
 	Window time.Duration
@@ -42,7 +42,8 @@ type Outcome struct {
 	Series *sample.Observation
 }
 
-// ReadOutput converts the output of a client into an outcome. The error is an *Error.
+// ReadOutput converts the output of a client into an outcome. It fails if the client failed, or if its output is not one
+// valid result of the requested workload. The error is an *Error.
 func ReadOutput(a Ask, out Output) (Outcome, error) {
 	tool := a.Workload.Tool
 	batch, err := decodeOutput(tool, out)
@@ -53,7 +54,7 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	switch {
 	case out.Exit != nil:
 		return Outcome{}, Errorf(KindExit, tool, "%s%s", out.Exit, Said(out))
-	case blank(out.Stdout):
+	case isBlank(out.Stdout):
 		return Outcome{}, Errorf(KindOutput, tool, "it printed nothing%s", Said(out))
 	case err != nil:
 		return Outcome{}, Errorf(KindOutput, tool, "cannot read its output: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -81,22 +82,22 @@ func ReadOutput(a Ask, out Output) (Outcome, error) {
 	return o, nil
 }
 
-// decodeOutput decodes stdout. If stdout is blank, or if the tool failed and stdout cannot be decoded, it decodes stderr instead,
-// unless stderr is blank.
+// decodeOutput decodes stdout. If stdout is blank, or if the tool failed and stdout cannot be decoded, it decodes stderr
+// instead, unless stderr is blank.
 func decodeOutput(tool string, out Output) (adapter.Batch, error) {
 	t, _ := Sending(tool)
 	format := t.Formats[0].Name
 	batch, err := Decode(format, out.Stdout)
-	if (blank(out.Stdout) || out.Exit != nil && err != nil) && !blank(out.Stderr) {
+	if (isBlank(out.Stdout) || out.Exit != nil && err != nil) && !isBlank(out.Stderr) {
 		return Decode(format, out.Stderr)
 	}
 	return batch, err
 }
 
-func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
+func isBlank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
-// Said quotes a line of a tool's output, for the end of an error: the first line about an error, else the last; "" if
-// there is none.
+// Said returns a line of a tool's output in quotes, to append to an error. It is the first line that looks like an error,
+// else the last line, of stderr or else of stdout. It returns "" if the tool wrote nothing.
 func Said(out Output) string {
 	const most = 200
 	for _, b := range [][]byte{out.Stderr, out.Stdout} {
@@ -119,8 +120,8 @@ func Said(out Output) string {
 // complaint matches words of tools' error messages.
 var complaint = pattern.New(`(?i)\berror\b|\binvalid\b|\bfailed\b|unable to|cannot|could not|unknown host`)
 
-// workUnits returns how many units of work a client did, to divide its CPU time by: printed, or computed from the metrics. Bulk
-// transfers count kB over TCP and datagrams over UDP.
+// workUnits returns how many units of work a client did, as printed by the tool or computed from the metrics. The CPU
+// time of the client is divided by this number. A unit of a bulk transfer is 1 kB over TCP and a datagram over UDP.
 func workUnits(w plan.Workload, r adapter.Reading) float64 {
 	switch {
 	case r.Work > 0:

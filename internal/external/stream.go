@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Stream is a result that is read record by record: one of cnibench, in bounded memory, or the converted output of
-// another tool, which is bounded by MaxInput.
+// Stream is a result that is read record by record. It is a result of cnibench, read in bounded memory, or the converted
+// output of another tool. Such output has at most adapter.MaxInput bytes.
 type Stream struct {
 	// Header is the header of the result.
 	Header result.Header
@@ -23,7 +23,7 @@ type Stream struct {
 	close   func() error
 }
 
-// headSize is how much of a file is read to decide whether it is a result of cnibench.
+// headSize is how many bytes of a file are read to decide whether it is a result of cnibench.
 const headSize = 4096
 
 // OpenStream opens the file or folder called name: a result of cnibench, or the output of a tool that names profile, path
@@ -35,7 +35,7 @@ func OpenStream(name string) (*Stream, error) {
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		b, err := Open(name, "")
-		return streamOf(b, name, errors.Join(err, f.Close()))
+		return newBatchStream(b, name, errors.Join(err, f.Close()))
 	}
 	s, err := NewStream(f, name)
 	if err != nil {
@@ -45,7 +45,7 @@ func OpenStream(name string) (*Stream, error) {
 	return s, nil
 }
 
-// NewStream reads an open input like OpenStream. Errors name the input by name. The caller closes r.
+// NewStream reads r like OpenStream reads a file. name is the name of the input in errors. The caller closes r.
 func NewStream(r io.Reader, name string) (*Stream, error) {
 	head := bufio.NewReaderSize(r, headSize)
 	b, err := head.Peek(headSize)
@@ -58,7 +58,7 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 			return nil, prefixError(name, advice.With(errors.New("a result of cnibench that is packed, or in another encoding than UTF-8"), "unpack it; save it as UTF-8 without a byte order mark"))
 		}
 		batch, err := Read(head, name, "")
-		return streamOf(batch, name, err)
+		return newBatchStream(batch, name, err)
 	}
 	reader, err := result.NewReader(head, name)
 	if err != nil {
@@ -67,7 +67,7 @@ func NewStream(r io.Reader, name string) (*Stream, error) {
 	return &Stream{Header: reader.Header(), ours: reader}, nil
 }
 
-func streamOf(b Batch, name string, err error) (*Stream, error) {
+func newBatchStream(b Batch, name string, err error) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,8 @@ func (s *Stream) Each(do func(*result.Record) error) error {
 	return nil
 }
 
-// Warning returns, after Each, a warning that the last line of a result was cut; "" if it was complete.
+// Warning returns a warning if the last line of a result was cut off, and "" if the line was complete. Call it after
+// Each.
 func (s *Stream) Warning() string {
 	if s.ours != nil {
 		return s.ours.Warning()

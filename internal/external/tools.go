@@ -3,7 +3,8 @@
 //	bytes ──► Detect ──► Decode ──► Batch{Readings} ──► Label ──► Contents ──► a result like our own
 //
 // Each tool that sends for us is one adapter.Tool, mostly in a folder of its own; package outputs reads those that do not.
-// Import, run --tool and make bench use the list below. A Label adds what a tool's output lacks: the profile, mostly the path.
+// Import, run --tool and make bench use the list below. A Label adds what a tool's output lacks: the profile, and in most
+// cases the path.
 //
 // Read package adapter, then one tool. outputs/csv.go is the format for numbers that no tool wrote;
 // docs/reference/import.md specifies it.
@@ -40,7 +41,8 @@ func init() {
 	}
 }
 
-// Add adds a tool that sends workloads to the list, for programs of the build. Call it before any plan is read.
+// Add adds a tool that sends workloads to the list of tools. Programs of the build use it. Call it before any plan is
+// read.
 func Add(t adapter.Tool) {
 	tools = append(tools, t)
 	t.Sender.Tool.Register()

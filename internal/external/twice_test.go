@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryRun: of an input that holds every sample twice, twice as many trials are read, or it is refused. None is read by its
-// first run alone.
+// TestEveryRun: of an input that holds every sample twice, twice as many trials are read, or it is refused. None is read by
+// its first run alone.
 func TestEveryRun(t *testing.T) {
 	names, _ := Formats()
 	for _, name := range names {

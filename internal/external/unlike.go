@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// eachReading calls do with the readings of all batches.
-func eachReading(batches []Batch, do func(*Reading)) {
+// forEachReading calls do with the readings of all batches.
+func forEachReading(batches []Batch, do func(*Reading)) {
 	for _, b := range batches {
 		for i := range b.Readings {
 			do(&b.Readings[i])
@@ -28,12 +28,12 @@ func eachReading(batches []Batch, do func(*Reading)) {
 // start, case, conditions and numbers are equal.
 func removeCopies(batches []Batch) {
 	kept := map[string]*Reading{}
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if r.Run == "" && r.Repetition == 0 && !r.Started.IsZero() {
 			r.Run = fmt.Sprint(r.Started, r.Profile, r.Path, r.Workload, r.Conditions, r.Metrics)
 		}
 	})
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if best := kept[r.Run]; r.Run != "" && (best == nil || best.Client == nil && r.Client != nil) {
 			kept[r.Run] = r
 		}
@@ -52,24 +52,24 @@ func removeCopies(batches []Batch) {
 	}
 }
 
-// settleSizes sets the message size of readings whose tool printed too few digits. It takes a size in their range from
+// unifyMessageSizes sets the message size of readings whose tool printed too few digits. It takes a size in their range from
 // another reading of the case: preferably a printed size, else the size that an earlier reading got.
-func settleSizes(batches []Batch) {
+func unifyMessageSizes(batches []Batch) {
 	known := map[plan.Case][]int{}
 	caseOf := func(r *Reading) plan.Case {
 		return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Without("message")}
 	}
 	open := false
-	eachReading(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
+	forEachReading(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
 	if !open {
 		return
 	}
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if r.Workload.Spec != nil && r.Sizes == (adapter.SizeRange{}) {
 			known[caseOf(r)] = append(known[caseOf(r)], r.Workload.Traits().Message)
 		}
 	})
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil || r.Sizes == (adapter.SizeRange{}) {
 			return
 		}
@@ -86,25 +86,25 @@ func settleSizes(batches []Batch) {
 	})
 }
 
-// settleRates removes the assumed rate of a reading if another reading of its case has no rate limit and about the same sent
+// removeCoincidentalRates removes the assumed rate of a reading if another reading of its case has no rate limit and about the same sent
 // rate: then the round rate was a coincidence.
-func settleRates(batches []Batch) {
+func removeCoincidentalRates(batches []Batch) {
 	const near = 0.02
 	free := map[plan.Case][]float64{}
 	caseOf := func(r *Reading) plan.Case {
 		return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Without("rate", "message")}
 	}
 	assumed := false
-	eachReading(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
+	forEachReading(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
 	if !assumed {
 		return
 	}
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if sent := r.Metrics[metric.OfferedLoad]; r.Workload.Spec != nil && r.Workload.Traits().Rate == 0 && sent > 0 {
 			free[caseOf(r)] = append(free[caseOf(r)], sent)
 		}
 	})
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		sent := r.Metrics[metric.OfferedLoad]
 		if r.RateAssumed && slices.ContainsFunc(free[caseOf(r)], func(v float64) bool { return math.Abs(v/sent-1) < near }) {
 			r.Unpaced()
@@ -147,12 +147,12 @@ func recordFactConditions(batches []Batch) {
 func recordWindowConditions(batches []Batch) {
 	const near, twice = 0.05, 2
 	windows := map[plan.Case][]*Reading{}
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		whole := r.Window.Round(time.Second)
 		if r.Workload.Spec == nil || r.Failure != nil || r.Repetition > 0 || whole == 0 || math.Abs(r.Window.Seconds()/whole.Seconds()-1) > near {
 			return
 		}
-		k := caseOf(r)
+		k := readingCase(r)
 		windows[k] = append(windows[k], r)
 	})
 	for _, runs := range windows {
@@ -173,11 +173,11 @@ func recordWindowConditions(batches []Batch) {
 func removeEqualWarmups(batches []Batch) {
 	omitted := map[plan.Case][]string{}
 	isOmit := func(condition string) bool { return strings.HasPrefix(condition, adapter.Omitted) }
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil {
 			return
 		}
-		k, what := caseOf(r), ""
+		k, what := readingCase(r), ""
 		if i := slices.IndexFunc(r.Conditions, isOmit); i >= 0 {
 			what = r.Conditions[i]
 		}
@@ -185,35 +185,35 @@ func removeEqualWarmups(batches []Batch) {
 			omitted[k] = append(omitted[k], what)
 		}
 	})
-	eachReading(batches, func(r *Reading) {
-		if r.Workload.Spec == nil || len(omitted[caseOf(r)]) < 2 {
+	forEachReading(batches, func(r *Reading) {
+		if r.Workload.Spec == nil || len(omitted[readingCase(r)]) < 2 {
 			r.Conditions = slices.DeleteFunc(slices.Clone(r.Conditions), isOmit)
 		}
 	})
 }
 
-// caseOf returns the case of a reading whose workload is known.
-func caseOf(r *Reading) plan.Case {
+// readingCase returns the case of a reading whose workload is known.
+func readingCase(r *Reading) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
 }
 
-// separateProfiles appends the conditions to the profile, as in canal+gso.1, if readings of one case differ in them: such runs are
-// not repetitions. It cuts the profile at longestProfile.
-func separateProfiles(batches []Batch) {
+// addConditionsToProfiles appends the conditions to the profile, as in canal+gso.1, if readings of one case differ in them. Such
+// runs are not repetitions. It cuts the profile to longestProfile bytes.
+func addConditionsToProfiles(batches []Batch) {
 	seen := map[plan.Case]map[string]bool{}
-	eachReading(batches, func(r *Reading) {
+	forEachReading(batches, func(r *Reading) {
 		if r.Workload.Spec == nil {
 			return
 		}
-		c := caseOf(r)
+		c := readingCase(r)
 		if seen[c] == nil {
 			seen[c] = map[string]bool{}
 		}
 		seen[c][strings.Join(r.Conditions, "+")] = true
 	})
 	var renamed []*Reading
-	eachReading(batches, func(r *Reading) {
-		if len(r.Conditions) > 0 && r.Workload.Spec != nil && len(seen[caseOf(r)]) > 1 {
+	forEachReading(batches, func(r *Reading) {
+		if len(r.Conditions) > 0 && r.Workload.Spec != nil && len(seen[readingCase(r)]) > 1 {
 			renamed = append(renamed, r)
 		}
 	})

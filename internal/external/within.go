@@ -26,16 +26,16 @@ type part struct {
 	above, heading string
 }
 
-// findInLog returns the output of tools in a log: lines with a prefix, or JSON between other text or within the JSON of
+// findLogParts returns the output of tools in a log: lines with a prefix, or JSON between other text or within the JSON of
 // another program. name is the wanted format, "" for any. It also returns the prefixes of lines without such output.
-func findInLog(b []byte, name string) (parts []part, without []string) {
+func findLogParts(b []byte, name string) (parts []part, without []string) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
 	for _, s := range splitSources(string(b)) {
-		found := partsOf([]byte(s.text), name)
+		found := outputParts([]byte(s.text), name)
 		if len(found) == 0 { // after the prefix, all lines may have another one
-			found = partsOf([]byte(withoutCommon(s.text)), name)
+			found = outputParts([]byte(trimCommonPrefix(s.text)), name)
 		}
 		for i := range found {
 			found[i].source = s.prefix
@@ -48,9 +48,9 @@ func findInLog(b []byte, name string) (parts []part, without []string) {
 	return parts, without
 }
 
-// partsOf returns the output of tools in text without prefixes: in its documents, and in the text between them. name is
+// outputParts returns the output of tools in text without prefixes: in its documents, and in the text between them. name is
 // the wanted format, "" for any.
-func partsOf(b []byte, name string) (parts []part) {
+func outputParts(b []byte, name string) (parts []part) {
 	docs, rest := jsonDocuments(b)
 	for _, p := range docs {
 		f, ok := matchingFormat(p.body, name)
@@ -110,8 +110,8 @@ func splitAtHeadings(f adapter.Format, b []byte) (parts []part) {
 	return append(parts, p)
 }
 
-// splitText returns b, a text in the format f, as parts. Tables are split at their headings. If b mixes formats of lines, there
-// is a part for each, all with the whole text. With name, the wanted format, there is only the part for f.
+// splitText returns b, a text in the format f, as parts. Tables are split at their headings. If b mixes formats of lines,
+// there is a part for each, all with the whole text. With name, the wanted format, there is only the part for f.
 func splitText(f adapter.Format, b []byte, name string) []part {
 	parts := []part{{format: f, body: b}}
 	switch {
@@ -136,7 +136,8 @@ func decodes(f adapter.Format, b []byte) bool {
 	return err == nil && len(batch.Readings) > 0 && batch.Check() == nil
 }
 
-// matchingFormat returns the first format that matches b; false if there is none. If name is not "", it tries only that format.
+// matchingFormat returns the first format that matches b; false if there is none. If name is not "", it tries only that
+// format.
 func matchingFormat(b []byte, name string) (adapter.Format, bool) {
 	for f := range formats {
 		if f.Match != nil && (name == "" || f.Name == name) && f.Match(b) {
@@ -163,12 +164,12 @@ var (
 	times = pattern.New(`^(?:1\d{9}(?:\.\d+)? +|\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
-// splitSources splits a log by the prefixes of its lines. A log without a known prefix is one source, without the text that all
-// its lines begin with. It returns nil for more than adapter.MaxNames prefixes.
+// splitSources splits a log by the prefixes of its lines. A log without a known prefix is one source, without the text that
+// all its lines begin with. It returns nil for more than adapter.MaxNames prefixes.
 func splitSources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
-	text = colours.ReplaceAllString(fromJSONLog(text), "")
+	text = colours.ReplaceAllString(unwrapJSONLog(text), "")
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		rest := times.ReplaceAllString(line, "")
@@ -187,7 +188,7 @@ func splitSources(text string) (found []*source) {
 		found[i].lines.WriteString(rest + "\n")
 	}
 	if !known {
-		return []*source{{text: withoutCommon(text)}}
+		return []*source{{text: trimCommonPrefix(text)}}
 	}
 	for _, s := range found {
 		s.text = s.lines.String()
@@ -195,9 +196,9 @@ func splitSources(text string) (found []*source) {
 	return found
 }
 
-// fromJSONLog returns the messages of a log whose lines are JSON objects, as of Docker's json-file, stern and Loki. It
-// returns other text as it is.
-func fromJSONLog(text string) string {
+// unwrapJSONLog returns the messages of a log whose lines are JSON objects. Docker's json-file driver, stern and Loki write
+// such logs. It returns other text unchanged.
+func unwrapJSONLog(text string) string {
 	if !strings.HasPrefix(text, `{"`) {
 		return text
 	}
@@ -225,9 +226,9 @@ func fromJSONLog(text string) string {
 	return out.String()
 }
 
-// withoutCommon removes a prefix that all lines have in common, up to its last space or one of ]:>|. It ignores blank lines,
-// and returns a text of one line as it is.
-func withoutCommon(text string) string {
+// trimCommonPrefix removes the prefix that all lines share. The prefix ends at its last space, tab or one of ]:>|. It
+// ignores blank lines, and returns a text of one line unchanged.
+func trimCommonPrefix(text string) string {
 	common, first, single := "", true, true
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
@@ -255,9 +256,9 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// jsonDocuments returns the JSON documents of b, each with the text above it. A document is an object or a list of objects that
-// begins a line; documents without text between them are one part. between is all other text. If a document is cut off, it
-// returns nothing, so that the fault is reported.
+// jsonDocuments returns the JSON documents of b, each with the text above it. A document is an object or a list of objects
+// that begins a line; documents without text between them are one part. between is all other text. If a document is cut off,
+// it returns nothing, so that the fault is reported.
 func jsonDocuments(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading
@@ -301,7 +302,7 @@ func decodeParts(parts []part, without []string) (Batch, error) {
 	for _, p := range parts {
 		b, err := p.format.Decode(p.body)
 		if b, err = checkBatch(p.format, b, err); err != nil {
-			errs = append(errs, prefixedBy(p.source, err))
+			errs = append(errs, sourceError(p.source, err))
 			continue
 		}
 		if p.above != "" {
@@ -315,7 +316,7 @@ func decodeParts(parts []part, without []string) (Batch, error) {
 			all = b
 			continue
 		}
-		adapter.MergeFacts(factsOf(&all), b.Facts)
+		adapter.MergeFacts(ensureFacts(&all), b.Facts)
 		all.Readings = append(all.Readings, b.Readings...)
 		for _, s := range b.LeftOut {
 			adapter.AddName(&all.LeftOut, s)
@@ -340,14 +341,14 @@ func decodeParts(parts []part, without []string) (Batch, error) {
 	return all, nil
 }
 
-func factsOf(b *Batch) map[string]string {
+func ensureFacts(b *Batch) map[string]string {
 	if b.Facts == nil {
 		b.Facts = map[string]string{}
 	}
 	return b.Facts
 }
 
-func prefixedBy(source string, err error) error {
+func sourceError(source string, err error) error {
 	if source == "" {
 		return err
 	}

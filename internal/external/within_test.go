@@ -151,8 +151,8 @@ func TestSeveralPods(t *testing.T) {
 	}
 }
 
-// TestRelatives: output of tools that is not read is called by its name, with the nearest form that is, and the way by CSV. The
-// example of the way is one that import reads.
+// TestRelatives: output of tools that is not read is called by its name, with the nearest form that is, and the way by CSV.
+// The example of the way is one that import reads.
 func TestRelatives(t *testing.T) {
 	const iperf2 = "------------------------------------------------------------\nClient connecting to 10.0.2.9, TCP port 5001\nTCP window size: 45.0 KByte (default)\n" +
 		"------------------------------------------------------------\n[  3] local 10.0.1.7 port 33390 connected with 10.0.2.9 port 5001\n[ ID] Interval       Transfer     Bandwidth\n[  3]  0.0-10.0 sec  1.40 GBytes  1.20 Gbits/sec\n"
@@ -228,7 +228,8 @@ func TestRelatives(t *testing.T) {
 	}
 }
 
-// TestWrapped: what a harness writes around the output of a tool changes nothing of what is read, and its words tell runs apart.
+// TestWrapped: what a harness writes around the output of a tool changes nothing of what is read, and its words tell runs
+// apart.
 func TestWrapped(t *testing.T) {
 	quote := func(text string) string {
 		b, err := json.Marshal(text)

@@ -36,7 +36,7 @@ func wrappedOutput(b []byte, name string) (parts []part) {
 		if d.Decode(&doc) != nil {
 			return w.parts
 		}
-		w.visit(doc, nil, 0)
+		w.visitValue(doc, nil, 0)
 	}
 }
 
@@ -46,8 +46,8 @@ type wrapper struct {
 	visited int
 }
 
-// visit searches one value. labels are from the objects around it.
-func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
+// visitValue searches one value. labels are from the objects around it.
+func (w *wrapper) visitValue(raw json.RawMessage, labels []string, depth int) {
 	if w.visited++; w.visited > mostWrapped || depth > deepestWrapped || len(raw) < shortestOutput {
 		return
 	}
@@ -60,9 +60,9 @@ func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 		if json.Unmarshal(raw, &object) != nil {
 			return
 		}
-		labels = append(slices.Clone(labels), labelsOf(object)...)
+		labels = append(slices.Clone(labels), objectLabels(object)...)
 		for _, key := range slices.Sorted(maps.Keys(object)) {
-			w.visit(object[key], labels, depth+1)
+			w.visitValue(object[key], labels, depth+1)
 		}
 	case '[':
 		if depth > 0 && w.takePart(raw, labels) {
@@ -73,7 +73,7 @@ func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
 			return
 		}
 		for _, item := range list {
-			w.visit(item, labels, depth+1)
+			w.visitValue(item, labels, depth+1)
 		}
 	case '"':
 		var text string
@@ -97,8 +97,8 @@ func (w *wrapper) takePart(b []byte, labels []string) bool {
 	return true
 }
 
-// labelsOf returns the short texts in an object that may describe what was measured, as "key=value".
-func labelsOf(object map[string]json.RawMessage) (labels []string) {
+// objectLabels returns the short texts in an object that may describe what was measured, as "key=value".
+func objectLabels(object map[string]json.RawMessage) (labels []string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		var value any
 		if json.Unmarshal(object[key], &value) != nil || fleeting.MatchString(key) {

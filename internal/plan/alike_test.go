@@ -16,7 +16,7 @@ func TestAlike(t *testing.T) {
 	} {
 		p := Default()
 		p.Profiles = profiles
-		got := duplicateVariants(p)
+		got := duplicateNotes(p)
 		switch {
 		case want == "" && len(got) > 0, want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)):
 			t.Errorf("%v: %q, want %q", profiles, got, want)
@@ -24,7 +24,7 @@ func TestAlike(t *testing.T) {
 	}
 	p := Default()
 	p.Lab.MTU, p.Profiles = 9000, Variants("canal", "canal(mtu=1500)")
-	if got := duplicateVariants(p); len(got) > 0 {
+	if got := duplicateNotes(p); len(got) > 0 {
 		t.Errorf("of a run with another MTU: %q", got)
 	}
 }

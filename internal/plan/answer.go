@@ -2,11 +2,11 @@ package plan
 
 import "slices"
 
-// MainPath is the path that an answer is about, if it is measured.
+// MainPath is the path that an answer is mainly about, if the plan measures it.
 var MainPath = Path{Pod, Pod, CrossNode}
 
-// Asides are groups of paths that an answer mentions beside MainPath. Each group has a line, about its first path that is
-// measured.
+// Asides are groups of paths that an answer mentions in addition to MainPath. An answer has one line for each group,
+// about the first of its paths that is measured.
 var Asides = []struct {
 	Name  string
 	Paths []Path
@@ -15,8 +15,8 @@ var Asides = []struct {
 	{"From outside", []Path{{External, NodePort, Remote}, {External, NodePort, Local}, {External, LoadBalancer, anywhere}}},
 }
 
-// Answers returns a function that reports whether the answer of a report uses a case: any workload on MainPath, and the
-// typical workload on the paths of Asides.
+// Answers returns a function that reports whether the answer in a report uses the results of a case. It uses those of
+// any workload on MainPath, and those of the typical workload on the paths of Asides.
 func (p Plan) Answers() func(Case) bool {
 	typical := Typical(p.Workloads)
 	own := map[Path]bool{}
@@ -28,8 +28,8 @@ func (p Plan) Answers() func(Case) bool {
 	return func(k Case) bool { return k.Path == MainPath || own[k.Path] && k.Workload == typical }
 }
 
-// Typical returns the workload that represents all others: requests over existing flows, or else over new ones, or else
-// the first.
+// Typical returns the workload that represents all others: the first with requests over existing flows, or else over
+// new ones, or else with responses, or else the first of all.
 func Typical(all []Workload) Workload {
 	return FirstOf(all, Traits.Standing, Traits.Reconnecting, Traits.Exchanges)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// churn describes changes of one kind of object at a rate, during the measurement. The zero value changes nothing.
+// churn describes changes of one kind of object at a constant rate during the measurement. The zero value changes
+// nothing.
 type churn struct {
 	// Of is the kind of the objects that change.
 	Of ChurnKind
@@ -46,7 +47,7 @@ const (
 // IsZero reports whether c changes nothing.
 func (c churn) IsZero() bool { return c.Of == "" }
 
-// String returns the text that parseChurn reads.
+// String returns the text from which parseChurn returns c.
 func (c churn) String() string {
 	if c.IsZero() {
 		return noChurn
@@ -57,14 +58,14 @@ func (c churn) String() string {
 // MarshalText returns String.
 func (c churn) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText decodes what MarshalText encodes.
+// UnmarshalText decodes what MarshalText encodes. It fails as parseChurn does.
 func (c *churn) UnmarshalText(b []byte) (err error) {
 	*c, err = parseChurn(string(b))
 	return err
 }
 
-// parseChurn parses KIND=RATE/s such as services=10/s. A rate without a kind, such as 10/s, is for endpoints. "none" and ""
-// mean no churn.
+// parseChurn parses KIND=RATE/s such as services=10/s. A rate without a kind, such as 10/s, is for endpoints. "none"
+// and "" mean no churn. It fails for an unknown kind and for a rate that is out of range.
 func parseChurn(text string) (churn, error) {
 	if text == noChurn || text == "" {
 		return churn{}, nil
@@ -95,7 +96,8 @@ func parseChurn(text string) (churn, error) {
 var churns = values[churn]{parse: parseChurn, format: churn.String, schema: position.Text,
 	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
-// Unchanged returns why objects of a kind cannot change under a profile, "" if they can or the kind is "".
+// Unchanged returns why objects of a kind cannot change under a profile. It returns "" if they can, or if the kind is
+// "".
 func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	switch {
 	case kind == "":
@@ -110,7 +112,7 @@ func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	return ""
 }
 
-// Unchanged returns why the objects of v's churn cannot change, "" if they can or there is no churn.
+// Unchanged returns why the objects of v's churn cannot change. It returns "" if they can, or if there is no churn.
 func (v Variant) Unchanged(run Lab) string {
 	p, known := profile.Lookup(v.Profile())
 	if l := v.Lab(run); known {
@@ -119,7 +121,7 @@ func (v Variant) Unchanged(run Lab) string {
 	return ""
 }
 
-// checkChurn adds a fault if v's churn does not fit its profile, a workload of the plan or the length of a window.
+// checkChurn adds a fault if the churn of v does not fit the profile, a workload of the plan or the length of a window.
 func (fs *faults) checkChurn(p Plan, field string, v Variant) {
 	if v.Lab(p.Lab).Churn.IsZero() {
 		return
@@ -145,14 +147,15 @@ func (fs *faults) checkChurn(p Plan, field string, v Variant) {
 	}
 }
 
-// changesFit is the number of changes in a window that Fit chooses for a churn; longestChurnFit bounds that window.
+// changesFit is how many changes there are in the window that Fit chooses for a churn. longestChurnFit bounds that
+// window.
 const (
 	changesFit      = 10
 	longestChurnFit = 10 * time.Second
 )
 
-// churnFit returns the shortest window that Fit may choose for the plan's churn, 0 without churn.
-func (p Plan) churnFit() time.Duration {
+// leastChurnWindow returns the shortest window that Fit may choose for the plan's churn. It returns 0 without churn.
+func (p Plan) leastChurnWindow() time.Duration {
 	var fit time.Duration
 	for _, v := range p.Variants() {
 		if c := v.Lab(p.Lab).Churn; !c.IsZero() {

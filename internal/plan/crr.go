@@ -23,14 +23,14 @@ type CRR struct {
 
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
 	[]option{
-		onlyTransport[CRR](TCP),
-		fieldOption("flows", "flows", "threads, each with one connection at a time", wholeNumbers(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
+		singleTransportOption[CRR](TCP),
+		fieldOption("flows", "flows", "threads, each with one connection at a time", wholeNumberValues(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
 	pacingOptions(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		fieldOption("requestSize", "request", "payload of a request", sizeValues(MaxRequest), func(s *CRR) *int { return &s.RequestSize }),
 		fieldOption("responseSize", "response", "payload of a response", sizeValues(MaxRequest), func(s *CRR) *int { return &s.ResponseSize }),
-		fieldOption("close", "close", "how the client ends a connection", oneOf("rst", "fin"), func(s *CRR) *string { return &s.Close }),
+		fieldOption("close", "close", "how the client ends a connection", wordValues("rst", "fin"), func(s *CRR) *string { return &s.Close }),
 		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *CRR) *string { return &s.Congestion }),
 		fieldOption("wait", "wait", "how threads wait for data", waits, func(s *CRR) *string { return &s.Wait }),
 		byTool,

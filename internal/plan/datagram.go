@@ -7,11 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64,
-// four of 570 and one of 1518 bytes, including Ethernet's checksum, over IPv4 (RFC 6985 has the notation).
+// IMIX is the value of Mix for datagrams in the sizes and proportions of the simple Internet mix. Of twelve frames,
+// seven have 64 bytes, four 570 and one 1518, including Ethernet's checksum, over IPv4 (RFC 6985 has the notation).
 const IMIX = "imix"
 
-// GSO is the Mode of a UDP stream that passes many packets to the kernel at a time.
+// GSO is the value of Mode for a UDP stream that passes many packets to the kernel at a time.
 const GSO = "gso"
 
 // Limits and defaults of datagrams, in bytes of payload. The smallest datagram holds a sequence number and a time.
@@ -24,8 +24,8 @@ const (
 // maxBuffer bounds a socket's buffer in bytes.
 const maxBuffer = 1 << 30
 
-// Payloads are the payloads of IMIX in the order of sending: an Ethernet frame of 64, 570 or 1518 bytes less 18 bytes
-// of Ethernet, 20 of IPv4 and 8 of UDP. Over IPv6 the frames are 20 bytes longer.
+// Payloads are the payloads of IMIX in bytes, in the order of sending: an Ethernet frame of 64, 570 or 1518 bytes minus
+// 18 bytes of Ethernet, 20 of IPv4 and 8 of UDP. Over IPv6 the frames are 20 bytes longer.
 var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 
 // meanPayload is the mean of Payloads, rounded up to a whole byte.
@@ -59,8 +59,9 @@ func messageOption[S Spec](high int, fields func(s *S) (size *int, mix *string))
 	}
 }
 
-// datagramForm returns the size and the mode of datagrams with their defaults.
-func datagramForm(size int, mix, mode string) (int, string) {
+// normalizeDatagrams returns the size in bytes and the mode of datagrams, with their defaults filled in. The size of a mix is
+// its mean.
+func normalizeDatagrams(size int, mix, mode string) (int, string) {
 	size = cmp.Or(size, defaultDatagram)
 	if mix != "" {
 		size = meanPayload

@@ -29,7 +29,7 @@ const (
 	shortestFit = 50 * time.Millisecond
 	LongestFit  = time.Second
 	// fitShare is the share of the budget for windows. The rest is for raising the lab, for warm-ups, for the time
-	// between trials, and for other work of the machine. fitSharePrecision is the share in a plan that may add
+	// between trials, and for other work of the machine. fitSharePrecision is this share for a plan that may add
 	// repetitions.
 	fitShare          = 0.7
 	fitSharePrecision = 0.35
@@ -41,20 +41,23 @@ const (
 	samplingTime = 150 * time.Millisecond
 	// sampledWindows is how many windows a sampled trial lasts. Samples are rare, to keep their cost low.
 	sampledWindows = 2
-	// raiseTime is the time to remove a profile of the lab, to raise it again, and to start its agents again.
+	// raiseTime is the time to replace the instance of one profile in the lab: to remove it, raise it again and start
+	// its agents.
 	raiseTime = 400 * time.Millisecond
-	// renewTime is the time to create all pods of a run on a cluster again.
+	// renewTime is the time to replace all pods of a run on a cluster.
 	renewTime = 6 * time.Second
 	// raiseShare is the share of a run for raising profiles again. minInstances is the least number of instances of each
 	// profile, if the run has that many repetitions.
 	raiseShare   = 0.08
 	minInstances = 5
-	// raiseMost bounds the share of a budget for raising profiles again, even if that leaves fewer instances.
+	// raiseMost is the largest share of a budget for raising profiles again. It holds even if fewer instances than
+	// minInstances remain.
 	raiseMost = 0.375
 )
 
-// Parameters of FitRepetitions. mostFit is the largest number of repetitions, fitWindow the shortest window. Many short trials,
-// spread over the run, show more than few long trials, because disturbances of a machine last for hundreds of milliseconds.
+// Parameters of FitRepetitions. mostFit is the largest number of repetitions, and fitWindow is the shortest window.
+// Many short trials, spread over the run, show more than few long trials, because disturbances of a machine last for
+// hundreds of milliseconds.
 const (
 	mostFit   = 12
 	fitWindow = 250 * time.Millisecond
@@ -85,8 +88,8 @@ func Default() Plan {
 // Presets are the names of the presets. A run without arguments uses the first.
 var Presets = []string{"standard", "quick", "thorough"}
 
-// standardPaths are enough to compare dataplanes: the node's own cost, pods within a node and between nodes, and a
-// Service in front of each.
+// standardPaths are enough to compare dataplanes. They show the node's own cost, pods within a node and between nodes,
+// and a Service within a node and between nodes.
 var standardPaths = []Path{
 	{Host, Host, CrossNode}, {Pod, Pod, SameNode}, {Pod, Pod, CrossNode}, {Pod, Service, Local}, {Pod, Service, Remote},
 }
@@ -99,13 +102,14 @@ var (
 		"calico-nftables", "calico-ebpf", "cilium-vxlan", "cilium-native", "cilium-netkit")
 )
 
-// withoutOffload is the stream without NIC offload, which presets measure in addition to the stream with the lab's NIC
+// withoutOffload is the stream without NIC offload. Presets measure it in addition to the stream with the lab's NIC
 // model.
 var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
-// settleBulk removes withoutOffload from the workloads of a preset: on a cluster, and if the conditions of any measured variant
-// exclude it or make it equal to the other stream. It returns a plan with other workloads unchanged.
-func (p Plan) settleBulk() Plan {
+// withoutUselessStream returns the plan of a preset without the workload withoutOffload if that workload is useless. It is
+// useless on a cluster, and if the conditions of a measured variant exclude it or make it equal to the other stream. A
+// plan with other workloads is returned unchanged.
+func (p Plan) withoutUselessStream() Plan {
 	usual := Default().Workloads
 	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
 		return p
@@ -114,7 +118,7 @@ func (p Plan) settleBulk() Plan {
 		l := v.Lab(p.Lab)
 		cut := l.NIC == NICWire
 		l.NIC = NICWire
-		return cut || l.contradictions() != ""
+		return cut || l.whyContradictory() != ""
 	}
 	if p.OnCluster() || slices.ContainsFunc(p.Measured(), useless) {
 		p.Workloads = usual
@@ -145,11 +149,12 @@ func Preset(name string) Plan {
 	return p
 }
 
-// Settle returns p with values that follow from its other fields. A precision without a maximum of repetitions allows ten
-// times p.Repetitions. A load that is a share of the capacity adds the workload that measures the capacity. Default profiles
-// that do not support the sweep or the churn are removed. Defaults of the lab are replaced on a cluster.
+// Settle returns p with values that follow from its other fields. A precision without a maximum of repetitions allows
+// ten times p.Repetitions. For a load that is a share of the capacity, the workload that measures the capacity is
+// added. Default profiles that do not support the sweep or the churn are removed. On a cluster, defaults of the lab are
+// replaced.
 func (p Plan) Settle() Plan {
-	p = p.settleCluster()
+	p = p.withClusterDefaults()
 	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
 		// Profiles of a preset that do not support the swept condition or the churn are left out.
 		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
@@ -157,7 +162,7 @@ func (p Plan) Settle() Plan {
 		})
 	}
 	p.Lab = p.Lab.withLinkNIC()
-	p = p.settleBulk()
+	p = p.withoutUselessStream()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)
@@ -165,29 +170,29 @@ func (p Plan) Settle() Plan {
 	return p
 }
 
-// Fit returns p with its window chosen, if p has none: as long as the budget allows for this number of cases, between
-// shortestFit and LongestFit. Churn, rolled backends, new pods and tools may require a longer window.
+// Fit returns p with a window chosen, if p has none. The window is as long as the budget allows for this number of
+// cases, between shortestFit and LongestFit. Churn, rolled backends, new pods and tools may require a longer window.
 func (p Plan) Fit(cases int) Plan {
 	if p.Duration != 0 {
 		return p
 	}
 	p.Duration = LongestFit
 	if p.Budget > 0 && cases*p.Repetitions > 0 {
-		p.Duration = min(max(p.windowFor(cases), p.shortestFit()), LongestFit).Round(time.Millisecond)
+		p.Duration = min(max(p.budgetedWindow(cases), p.leastWindow()), LongestFit).Round(time.Millisecond)
 	}
-	p.Duration = max(p.Duration, p.churnFit())
+	p.Duration = max(p.Duration, p.leastChurnWindow())
 	for _, w := range p.Workloads {
-		p.Duration = max(p.Duration, rollFit(w.Traits(), p.OnCluster()), podFit(w.Traits()))
+		p.Duration = max(p.Duration, leastRollWindow(w.Traits(), p.OnCluster()), leastPodWindow(w.Traits()))
 	}
-	if len(p.slowTools()) > 0 {
-		p.Duration = wholeSeconds(p.Duration) // so that our engine has the same window as a tool
+	if len(p.wholeSecondTools()) > 0 {
+		p.Duration = roundUpToSecond(p.Duration) // so that our engine has the same window as a tool
 	}
 	return p
 }
 
-func (p Plan) shortestFit() time.Duration {
+func (p Plan) leastWindow() time.Duration {
 	switch {
-	case len(p.slowTools()) > 0:
+	case len(p.wholeSecondTools()) > 0:
 		return time.Second
 	case p.OnCluster():
 		return shortestClusterFit
@@ -195,8 +200,8 @@ func (p Plan) shortestFit() time.Duration {
 	return shortestFit
 }
 
-// FitRepetitions returns p with the largest number of repetitions, up to mostFit, whose windows of fitWindow fit into the
-// budget. It never lowers the number, and returns p unchanged if it has a window or no budget.
+// FitRepetitions returns p with more repetitions if the budget allows them: the largest number up to mostFit for which
+// each trial has a window of at least fitWindow. It returns p unchanged if p has a window or no budget.
 func (p Plan) FitRepetitions() Plan {
 	if p.Duration > 0 || p.Budget == 0 {
 		return p
@@ -205,15 +210,15 @@ func (p Plan) FitRepetitions() Plan {
 	for n := mostFit; n > p.Repetitions; n-- {
 		more := p
 		more.Repetitions = n
-		if more.windowFor(cases) >= max(fitWindow, p.shortestFit()) {
+		if more.budgetedWindow(cases) >= max(fitWindow, p.leastWindow()) {
 			return more
 		}
 	}
 	return p
 }
 
-// windowFor returns the window of each trial that the budget allows for this number of cases.
-func (p Plan) windowFor(cases int) time.Duration {
+// budgetedWindow returns the window that the budget allows each trial for this number of cases.
+func (p Plan) budgetedWindow(cases int) time.Duration {
 	share := fitShare
 	if p.MaxRepetitions > p.Repetitions {
 		share = fitSharePrecision
@@ -233,15 +238,15 @@ func (p Plan) windowFor(cases int) time.Duration {
 	return time.Duration(min(each*share, each*fullShare-float64(p.Warmup+trialOverhead(p))))
 }
 
-// Expected returns about how long the measurement of this number of cases takes with the least number of repetitions.
-// The plan must have its window.
+// Expected returns an estimate of how long the measurement of this number of cases takes without additional
+// repetitions. The plan must have its window.
 func (p Plan) Expected(cases int) time.Duration {
 	return time.Duration(cases*p.Repetitions)*p.TrialTime() + p.totalRaiseTime(cases)
 }
 
-// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again. It returns
-// so many that raising takes at most raiseShare of the run, but leaves at least minInstances instances if it can. A small
-// budget needs larger blocks, see raiseMost. With pairs of nodes it returns all repetitions.
+// Block returns how many repetitions are measured on one instance of a profile, if profiles can be raised again. Blocks
+// are so large that raising takes at most raiseShare of the run, but leave at least minInstances instances if possible.
+// A small budget needs larger blocks (see raiseMost). With pairs of nodes, Block returns all repetitions.
 func (p Plan) Block() int {
 	if p.Pairs.Given() {
 		return p.Repetitions
@@ -255,7 +260,7 @@ func (p Plan) Block() int {
 	return block
 }
 
-// RaiseTime returns about how long it takes to raise variants again.
+// RaiseTime returns an estimate of how long it takes to raise variants again.
 func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	if p.OnCluster() {
 		return renewTime
@@ -267,8 +272,9 @@ func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	return all
 }
 
-// totalRaiseTime returns about how long a run of this number of cases takes to raise its profiles again, with the least number of
-// repetitions. For the first instances it includes only the time to load their Services and policies.
+// totalRaiseTime returns an estimate of how long a run of this number of cases spends on raising profiles again,
+// without additional repetitions. For the first instances it includes only the time to load their Services and
+// policies.
 func (p Plan) totalRaiseTime(cases int) time.Duration {
 	variants := p.Measured()[:min(len(p.Measured()), cases)]
 	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // for all the Services of the first instances
@@ -278,12 +284,12 @@ func (p Plan) totalRaiseTime(cases int) time.Duration {
 	return first + time.Duration(max(p.Instances()-1, 0))*p.RaiseTime(variants)
 }
 
-// Instances returns the number of instances of a profile for the least number of repetitions, if profiles can be raised
+// Instances returns how many instances each profile has without additional repetitions, if profiles can be raised
 // again.
 func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block() }
 
-// TrialTime returns about how long one trial takes, including its sampled trial if there is one. The plan must have its
-// window.
+// TrialTime returns an estimate of how long one trial takes, including its sampled trial if there is one. The plan must
+// have its window.
 func (p Plan) TrialTime() time.Duration {
 	one := p.Warmup + p.meanWindow() + trialOverhead(p)
 	if p.Explain {
@@ -300,7 +306,7 @@ func trialOverhead(p Plan) time.Duration {
 	return betweenTrials
 }
 
-// meanWindow returns the mean window of the workloads, each on the paths that it supports.
+// meanWindow returns the mean window of all workloads, weighted by the number of paths that each supports.
 func (p Plan) meanWindow() time.Duration {
 	own, ofOwn, others := p.countWindows()
 	if ofOwn+others == 0 {
@@ -326,11 +332,11 @@ func (p Plan) countWindows() (own time.Duration, ofOwn, others int) {
 	return own, ofOwn, others
 }
 
-// countEvery is the interval, in repetitions, at which the runs of BPF programs are counted: in the first repetition, the
-// fifth and so on. They are counted in separate trials, for the cases that run BPF programs.
+// countEvery is the distance, in repetitions, between two counts of the runs of BPF programs: the first repetition
+// counts them, then the fifth and so on. They are counted in separate trials, for the cases that run BPF programs.
 const countEvery = 4
 
-// Counts reports whether the runs of BPF programs are counted in a trial's repetition.
+// Counts reports whether the runs of BPF programs are counted in the repetition of t.
 func (t Trial) Counts() bool { return t.Repetition%countEvery == 1 }
 
 // SampledWindow returns the window of a sampled trial.

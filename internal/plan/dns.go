@@ -23,23 +23,23 @@ type dnsSpec struct {
 	Backends int
 }
 
-// serverKey is the key of the option that determines the defaults of the others.
+// serverKey is the key of the option that determines the defaults of the other options.
 const serverKey = "server"
 
 var dnsKind = kind{name: "dns", about: "names to resolve, A and AAAA at once as the C library does", title: "Names resolved", zero: dnsSpec{}, options: slices.Concat(
 	[]option{
 		transportOption(func(s *dnsSpec) *Protocol { return &s.Protocol }, UDP, TCP),
 		fieldOption(serverKey, serverKey, "who answers: a server of ours (own), the resolver of the pod (cluster), or an address", textValues(names.BadServer), func(s *dnsSpec) *string { return &s.Server }),
-		fieldOption("flows", "flows", "threads, each with one resolution at a time", wholeNumbers(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
+		fieldOption("flows", "flows", "threads, each with one resolution at a time", wholeNumberValues(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
 	},
 	pacingOptions(func(s *dnsSpec) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		fieldOption("name", "name", "name to resolve", textValues(names.BadName), func(s *dnsSpec) *string { return &s.Name }),
-		fieldOption("queries", "queries", "what is asked for a name: A and AAAA at once from one socket (race: by two threads at the same instant), or A", oneOf(names.Queries()...), func(s *dnsSpec) *string { return &s.Queries }),
-		fieldOption("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", wholeNumbers(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
+		fieldOption("queries", "queries", "what is asked for a name: A and AAAA at once from one socket (race: by two threads at the same instant), or A", wordValues(names.Queries()...), func(s *dnsSpec) *string { return &s.Queries }),
+		fieldOption("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", wholeNumberValues(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
 		fieldOption("timeout", "timeout", "time without an answer after which a query is sent again", durationValues(names.MinTimeout, names.MaxTimeout), func(s *dnsSpec) *time.Duration { return &s.Timeout }),
-		fieldOption("attempts", "attempts", "how often a query is sent to a server", wholeNumbers(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
-		fieldOption("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
+		fieldOption("attempts", "attempts", "how often a query is sent to a server", wholeNumberValues(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
+		fieldOption("backends", "backends", "servers behind the Service", wholeNumberValues(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
 		byWindow,
 	},
 )}
@@ -78,7 +78,7 @@ func (s dnsSpec) whyBarred(p Path) string {
 	return ""
 }
 
-// checkNames adds faults for workloads that query another server than our own if the plan is not for a cluster.
+// checkNames adds faults for workloads that query a server other than our own, unless the plan is for a cluster.
 func (fs *faults) checkNames(p Plan) {
 	for _, w := range p.Workloads {
 		if w.Spec != nil && w.Traits().Names.Elsewhere() && !p.OnCluster() {

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Measured returns the variants that are measured, each once: the baseline, its twin, then the others in the order of the
-// plan.
+// Measured returns the variants that are measured, each once: first the baseline, then its twin, then the others in the
+// order of the plan.
 func (p Plan) Measured() []Variant {
 	var names []Variant
 	if !p.Baseline.IsZero() {
@@ -21,12 +21,11 @@ func (p Plan) Measured() []Variant {
 	return each.Once(append(names, p.Variants()...))
 }
 
-// ZeroPath is the path of the profile raw with which every path of the other profiles is compared: the two empty namespaces of
-// raw have no pods and no Services.
+// ZeroPath is the path on which the profile raw is measured. Results of other profiles on any path are compared with
+// it, because the two empty namespaces of raw have no pods and no Services.
 var ZeroPath = Path{Host, Host, CrossNode}
 
-// Cases returns every case of the plan: by path, then by workload, then by profile. Cases of the baseline raw
-// come last if the plan does not measure their workload on ZeroPath anyway.
+// Cases returns every case of the plan: by path, then by workload, then by profile. Cases from zeroCases come last.
 func (p Plan) Cases() []Case {
 	return append(slices.Concat(p.caseGroups()...), p.zeroCases()...)
 }
@@ -47,8 +46,8 @@ func (p Plan) caseGroups() [][]Case {
 	return groups
 }
 
-// zeroCases returns the cases of the baseline raw on ZeroPath, for each workload that caseGroups does not measure there:
-// results on other paths are compared with them. It returns nil if raw is not the baseline.
+// zeroCases returns the cases of the baseline raw on ZeroPath, for each workload that caseGroups does not measure
+// there. Results on other paths are compared with them. It returns nil if raw is not the baseline.
 func (p Plan) zeroCases() []Case {
 	if !isRaw(p.Baseline) {
 		return nil
@@ -68,11 +67,10 @@ func (p Plan) zeroCases() []Case {
 
 func isRaw(v Variant) bool { return v.Profile() == profile.Raw }
 
-// Order returns the cases of one repetition, counted from 1, in the order in which they are measured. Cases that are
-// compared are consecutive: the groups of one path and workload are shuffled, and the profiles are shuffled within each
-// group, so that drift of the machine affects every profile equally. The order depends only on the seed and the
-// repetition. A sequential plan has one profile after the other, each with its paths and workloads in the order of the
-// plan.
+// Order returns the cases of one repetition, counted from 1, in the order of measurement. Cases that are compared are
+// consecutive: groups of one path and workload are shuffled, and so are the profiles within each group. So drift of the
+// machine affects every profile equally. The order depends only on the seed and the repetition. A sequential plan has
+// one profile after the other, each with its paths and workloads in the order of the plan.
 func (p Plan) Order(repetition int) []Case {
 	if p.Sequential {
 		at := map[Variant]int{}
@@ -109,7 +107,8 @@ func (p Plan) Order(repetition int) []Case {
 	return order
 }
 
-// Differ returns the keys of the settings in which p and q differ, in the order of Settings.
+// Differ returns the keys of the settings in which p and q differ, in the order of Settings. If lists of pairs differ,
+// it adds "pairs of" and the name of their file.
 func (p Plan) Differ(q Plan) (keys []string) {
 	for _, s := range Settings() {
 		if s.Text(p) != s.Text(q) {
@@ -122,14 +121,15 @@ func (p Plan) Differ(q Plan) (keys []string) {
 	return keys
 }
 
-// Backends returns the numbers of backends, if above 1, of the workloads that do not roll them: sorted, each once.
+// Backends returns the numbers of backends above 1 of the workloads that do not roll them, sorted and without
+// duplicates.
 func (p Plan) Backends() []int { return p.backendCounts(false) }
 
-// Rolled returns the numbers of backends of the workloads that roll them: sorted, each once.
+// Rolled returns the numbers of backends above 1 of the workloads that roll them, sorted and without duplicates.
 func (p Plan) Rolled() []int { return p.backendCounts(true) }
 
-// backendCounts returns the numbers of backends above 1, sorted and each once, of the workloads that roll them (rolled is true) or
-// do not.
+// backendCounts returns the numbers of backends above 1, sorted and without duplicates. rolled selects the workloads
+// that roll their backends, otherwise those that do not.
 func (p Plan) backendCounts(rolled bool) []int {
 	var numbers []int
 	for _, w := range p.Workloads {

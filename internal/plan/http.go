@@ -16,24 +16,24 @@ type HTTP struct {
 	Arrival    string
 	// ResponseSize is the length of the body in bytes.
 	ResponseSize int
-	// Threads and Connections are the numbers of the client's threads and connections. The connections are spread evenly over
-	// the threads.
+	// Threads and Connections are the numbers of the client's threads and connections. The connections are spread evenly
+	// over the threads.
 	Threads, Connections int
 	// Connection is "keep-alive", or "close" for a new connection for each request.
 	Connection string
-	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The path's locality
-	// applies to the first.
+	// Backends is the number of servers behind the Service of a path, spread evenly over the nodes. The locality of the
+	// path is the place of the first server.
 	Backends int
-	// Drain is how long a backend that was taken out of its Service still serves before its server ends, 0 (default: an
-	// application that ends on SIGTERM) to maxDrain.
+	// Drain is how long a backend that was taken out of its Service still serves before its server ends, from 0 to
+	// maxDrain. 0 (default) is like an application that ends on SIGTERM.
 	Drain      time.Duration
 	Congestion string
-	// Roll takes each backend in turn out of the Service during the measurement, ends its server, starts the server again and
-	// puts the backend back, as a rolling update does; see RollStep.
+	// Roll makes the run roll the backends during the measurement, as a rolling update does. Each in turn is taken out
+	// of the Service, its server ends and starts again, and the backend is put back (see RollStep).
 	Roll bool
 }
 
-// Limits and defaults of http; the defaults of threads and connections are wrk's.
+// Limits and defaults of http. The defaults of threads and connections are those of wrk.
 const (
 	MaxThreads         = 64
 	MaxConnections     = 4096
@@ -44,15 +44,15 @@ const (
 )
 
 var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
-	[]option{onlyTransport[HTTP](TCP)},
+	[]option{singleTransportOption[HTTP](TCP)},
 	pacingOptions(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		fieldOption("responseSize", "response", "length of the body", sizeValues(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
-		fieldOption("threads", "threads", "threads of the client", wholeNumbers(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
-		fieldOption("connections", "connections", "connections of the client, at least one for each thread", wholeNumbers(1, MaxConnections),
+		fieldOption("threads", "threads", "threads of the client", wholeNumberValues(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
+		fieldOption("connections", "connections", "connections of the client, at least one for each thread", wholeNumberValues(1, MaxConnections),
 			func(s *HTTP) *int { return &s.Connections }),
-		fieldOption("connection", "connection", "what the client does after a response", oneOf("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
-		fieldOption("backends", "backends", "servers behind the Service", wholeNumbers(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
+		fieldOption("connection", "connection", "what the client does after a response", wordValues("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
+		fieldOption("backends", "backends", "servers behind the Service", wholeNumberValues(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
 		fieldOption("drain", "drain", "how long a backend serves after it was taken out", durationValues(0, maxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
 		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
 		byTool,
@@ -97,18 +97,19 @@ func (s HTTP) addFaults(f *faultList) {
 	f.refuseIf(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
 }
 
-// maxDrain bounds HTTP.Drain; Kubernetes' default grace period of a pod is 30 s.
+// maxDrain is the largest HTTP.Drain. The default grace period of a pod in Kubernetes is 30 s.
 const maxDrain = time.Minute
 
-// In a step of a roll, one backend is in service for a quarter of the step, out for a half, and in again for the last
-// quarter.
+// The parts of a step of a roll. One backend is in service for a quarter of the step, out for a half, and in again for
+// the last quarter.
 const (
 	rollOut  = 0.25
 	rollBack = 0.75
 )
 
-// RollStep returns when backend i of the workload is taken out of its Service and when it is put back, counted from the
-// start of the window. The backends share the window evenly, one after the other, so that at most one is out at any moment.
+// RollStep returns when backend i of the workload, counted from 0, is taken out of its Service and when it is put back,
+// both from the start of the window. The backends have equal parts of the window, one after the other, so at most one
+// is out at any moment.
 func (w Workload) RollStep(window time.Duration, i int) (out, back time.Duration) {
 	step := float64(window) / float64(max(w.Traits().Backends, 1))
 	return time.Duration((float64(i) + rollOut) * step), time.Duration((float64(i) + rollBack) * step)
@@ -136,17 +137,18 @@ func (s HTTP) whyUnfit(window time.Duration) string {
 const (
 	// leastAway is the shortest time that a backend may be out of its Service.
 	leastAway = 50 * time.Millisecond
-	// rollShare is the time for each backend in a window that Fit chooses. On a cluster it is rollShareAfar, since kube-proxy
-	// applies changes once a second.
+	// rollShare is the part of the window that Fit allows for each backend. On a cluster it is rollShareAfar, because
+	// kube-proxy applies changes once a second.
 	rollShare     = 400 * time.Millisecond
 	rollShareAfar = 4 * time.Second
-	// drainsPerStep is the least ratio of the time for each backend to the drain. The drain is then at most half of the time
-	// that the backend is out.
+	// drainsPerStep is the least ratio of a backend's part of the window to the drain. The drain is then at most half
+	// of the time that the backend is out.
 	drainsPerStep = 4
 )
 
-// rollFit returns the shortest window that Fit may choose for a workload that rolls its backends, 0 for any other.
-func rollFit(t Traits, onCluster bool) time.Duration {
+// leastRollWindow returns the shortest window that Fit may choose for a workload that rolls its backends. It returns 0 for
+// other workloads.
+func leastRollWindow(t Traits, onCluster bool) time.Duration {
 	switch {
 	case !t.Roll:
 		return 0

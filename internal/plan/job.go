@@ -14,14 +14,14 @@ import (
 // jobSpec is a job whose members, pods on separate nodes, exchange data in steps.
 type jobSpec struct {
 	job.Shape
-	// Compute is the share of the time of a step in which members compute, under the baseline. Pause is the computing time in
-	// each step. At most one of the two is given.
+	// Compute is the share of a step's time in which members compute, under the baseline. Pause is how long they
+	// compute in each step. At most one of the two is given.
 	Compute    float64
 	Pause      time.Duration
 	Congestion string
 }
 
-// patternKey is the key of the option that determines the defaults of the others.
+// patternKey is the key of the option that determines the defaults of the other options.
 const patternKey = "pattern"
 
 const (
@@ -33,17 +33,17 @@ const (
 )
 
 var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-reduce, broadcast, shuffle, replication, incast, requests", title: "Steps of a job over several nodes", zero: jobSpec{}, options: []option{
-	onlyTransport[jobSpec](TCP),
-	fieldOption(patternKey, patternKey, "what the members exchange in a step", oneOf(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
-	fieldOption("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
-	fieldOption("members", "members", "pods that take part, each on a node of its own", wholeNumbers(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
+	singleTransportOption[jobSpec](TCP),
+	fieldOption(patternKey, patternKey, "what the members exchange in a step", wordValues(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
+	fieldOption("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", wordValues(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
+	fieldOption("members", "members", "pods that take part, each on a node of its own", wholeNumberValues(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
 	fieldOption("size", "size", "bytes of a member's data, or of an answer", sizeValues(job.MaxSize), func(s *jobSpec) *int { return &s.Size }),
 	fieldOption("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shareValues("skew", 0, job.MaxSkew, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Skew }),
-	fieldOption("fanout", "fanout", "requests that follow from one (microservice)", wholeNumbers(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
+	fieldOption("fanout", "fanout", "requests that follow from one (microservice)", wholeNumberValues(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
 	fieldOption("service", "service", "time that a member works for each request (microservice)", durationValues(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
 	fieldOption("compute", "compute", "share of a step in which members compute, under the baseline", shareValues("compute share", 0, maxCompute, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Compute }),
 	fieldOption("pause", "pause", "time in which members compute in each step", durationValues(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
-	fieldOption("lost", "lost", "what follows when a member other than the first is lost: the trial ends, or the others continue without it", oneOf(job.Losses()...), func(s *jobSpec) *string { return &s.Lost }),
+	fieldOption("lost", "lost", "what follows when a member other than the first is lost: the trial ends, or the others continue without it", wordValues(job.Losses()...), func(s *jobSpec) *string { return &s.Lost }),
 	fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *jobSpec) *string { return &s.Congestion }),
 	byWindow,
 }}
@@ -70,7 +70,8 @@ func (s jobSpec) addFaults(f *faultList) {
 	f.refuseIf(s.Compute > 0 && s.Pause > 0, "compute and pause both say how long members compute: give one of them")
 }
 
-// Title returns the name of the workload in a report. It includes the pattern, members and compute time of a job, and UDP.
+// Title returns the name of the workload in a report. It includes UDP, and the pattern, members and compute time of a
+// job.
 func (w Workload) Title() string {
 	switch w.Spec.(type) {
 	case RR, Stream:
@@ -100,8 +101,8 @@ func (s jobSpec) whyBarred(p Path) string {
 	return ""
 }
 
-// withoutCompute returns the same job without compute. The compute share of w refers to the step time of this job. It returns
-// false if w has no compute share.
+// withoutCompute returns the same job without compute. The compute share of w refers to the step time of that job. It
+// returns false if w has no compute share.
 func (w Workload) withoutCompute() (Workload, bool) {
 	s, ok := w.Spec.(jobSpec)
 	if !ok || s.Compute == 0 {
@@ -113,7 +114,7 @@ func (w Workload) withoutCompute() (Workload, bool) {
 }
 
 // Computing returns the job with its compute share converted to a time. rate is the number of steps per second without
-// compute. It returns a workload without a compute share unchanged.
+// compute. A workload without a compute share is returned unchanged.
 func (w Workload) Computing(rate float64) Workload {
 	s, ok := w.Spec.(jobSpec)
 	if !ok || s.Compute == 0 {
@@ -125,8 +126,9 @@ func (w Workload) Computing(rate float64) Workload {
 	return w
 }
 
-// forJobs returns p with at least as many lab nodes as its largest job has members, if no number of nodes is given.
-func (p Plan) forJobs(given func(key string) bool) Plan {
+// withJobNodes returns p with at least as many lab nodes as its largest job has members. It returns p unchanged if given
+// reports that the number of nodes was given.
+func (p Plan) withJobNodes(given func(key string) bool) Plan {
 	if given("lab.nodes") {
 		return p
 	}
@@ -136,15 +138,15 @@ func (p Plan) forJobs(given func(key string) bool) Plan {
 	return p
 }
 
-// checkJobs adds faults for jobs that need more nodes than the lab has, for jobs on clusters of kind, and for explain with a
-// job. The nodes of other clusters are counted when a run begins.
+// checkJobs adds faults for jobs that need more nodes than the lab has, for jobs on clusters of kind, and for a job
+// with explain. The nodes of other clusters are counted when a run begins.
 func (fs *faults) checkJobs(p Plan) {
 	jobs := slices.DeleteFunc(slices.Clone(p.Workloads), func(w Workload) bool { return w.Spec == nil || w.Traits().Job.Members == 0 })
 	for _, w := range jobs {
 		need := w.Traits().Job.Members
 		for _, v := range p.Measured() {
 			if have := v.Lab(p.Lab).Nodes; !p.OnCluster() && have < need {
-				fs.Add("workloads", "%s: %d members need a node each, and %s has %d: %s", w, need, v, have, moreNodes(need))
+				fs.Add("workloads", "%s: %d members need a node each, and %s has %d: %s", w, need, v, have, moreNodesAdvice(need))
 				break
 			}
 		}
@@ -157,7 +159,7 @@ func (fs *faults) checkJobs(p Plan) {
 	}
 }
 
-func moreNodes(need int) string {
+func moreNodesAdvice(need int) string {
 	if need > MaxNodes {
 		return fmt.Sprintf("a lab has at most %d nodes; take fewer members, or a cluster", MaxNodes)
 	}

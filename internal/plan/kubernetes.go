@@ -18,13 +18,14 @@ import (
 const (
 	EnvLab        = "lab"
 	EnvKubernetes = "kubernetes"
-	// EnvKind is Kubernetes on clusters that the run creates for its profiles with kind, and deletes.
+	// EnvKind is Kubernetes on clusters that the run itself creates with kind, one for each profile, and deletes.
 	EnvKind = "kind"
 )
 
 var environments = []string{EnvLab, EnvKubernetes, EnvKind}
 
-// Detected is the profile of a cluster whose CNI is not known yet. The run replaces it by the name of the CNI that it detects.
+// Detected is the profile of a cluster whose CNI is not known yet. The run replaces it with the name of the CNI that it
+// detects.
 const Detected = "detected"
 
 // Defaults of a plan for a cluster.
@@ -32,10 +33,10 @@ const (
 	// leastTTL and longestTTL bound the lifetime of a run's objects, which remain if the run is killed.
 	leastTTL   = time.Hour
 	longestTTL = 7 * 24 * time.Hour
-	// aroundTrials is the maximum time that a run without a budget takes in addition to its trials: for images, addresses
-	// of load balancers and proofs.
+	// aroundTrials is how much time a run without a budget takes at most in addition to its trials: for images,
+	// addresses of load balancers and proofs.
 	aroundTrials = 15 * time.Minute
-	// searchWindows is the maximum number of windows that the probes of a throughput search fill.
+	// searchWindows is how many windows the probes of a throughput search take at most.
 	searchWindows = 10
 	// ClusterWarmup is longer than the lab's: the queues and CPUs of real machines need it.
 	ClusterWarmup = 100 * time.Millisecond
@@ -71,7 +72,7 @@ type Cluster struct {
 	MemoryLimit   string `json:"memory_limit,omitempty"`
 	// BackendCPULimit is the CPU limit of each backend, for workloads with several backends; "" means CPULimit.
 	BackendCPULimit string `json:"backend_cpu_limit,omitempty"`
-	// CPUs are the CPUs for the load, on every node; an empty list leaves the choice to the kernel's scheduler.
+	// CPUs are the CPUs for the load, on every node. With an empty list the kernel's scheduler chooses.
 	CPUs            []int `json:"cpus,omitempty"`
 	SessionAffinity bool  `json:"session_affinity,omitempty"`
 	// LoadBalancerClass and ServiceAnnotations choose one of several load balancers of a cluster.
@@ -90,17 +91,17 @@ type Cluster struct {
 // OnCluster reports whether p is measured on Kubernetes.
 func (p Plan) OnCluster() bool { return p.Environment == EnvKubernetes || p.Environment == EnvKind }
 
-// Beside reports whether p measures profiles of the lab in addition to clusters. A variant without a context is measured in the
-// lab.
+// Beside reports whether p measures profiles in the lab in addition to those on clusters. A variant without a context
+// is measured in the lab.
 func (p Plan) Beside() bool {
 	inLab := func(v Variant) bool { return v.Context() == "" }
 	lab := each.Where(p.Profiles, inLab)
 	return p.OnCluster() && len(lab) > 0 && len(lab) < len(p.Profiles)
 }
 
-// settleCluster returns a plan for a cluster without defaults of the lab: it replaces the default profiles by Detected and
-// the default baseline by host, and removes raw. It returns a plan for the lab unchanged.
-func (p Plan) settleCluster() Plan {
+// withClusterDefaults returns a plan for a cluster with the defaults of the lab replaced: the default profiles by Detected
+// and the default baseline by host. It also removes raw. A plan for the lab is returned unchanged.
+func (p Plan) withClusterDefaults() Plan {
 	if !p.OnCluster() {
 		return p
 	}
@@ -118,9 +119,9 @@ func (p Plan) settleCluster() Plan {
 	return p
 }
 
-// Lifetime returns how long the objects of a run on a cluster may exist: the TTL, or else twice the maximum time of the run, at
-// least an hour and at most a week. The maximum time is the budget, or an estimate with the most repetitions. For pairs of
-// nodes without a budget, Lifetime returns a week.
+// Lifetime returns how long the objects of a run on a cluster may exist. It is the TTL, or else twice the maximum time
+// of the run, at least an hour and at most a week. The maximum time is the budget, or an estimate with the most
+// repetitions. For pairs of nodes without a budget, Lifetime returns a week.
 func (p Plan) Lifetime() time.Duration {
 	switch {
 	case p.Cluster.TTL != 0:
@@ -130,13 +131,13 @@ func (p Plan) Lifetime() time.Duration {
 	case p.Pairs.Given(): // only the cluster knows their number
 		return longestTTL
 	}
-	return min(max(leastTTL, 2*p.longestRun()+aroundTrials), longestTTL)
+	return min(max(leastTTL, 2*p.longestRunTime()+aroundTrials), longestTTL)
 }
 
-// longestRun returns about how long the measurement takes with its most repetitions and with throughput searches that send
-// the maximum number of probes.
-func (p Plan) longestRun() time.Duration {
-	p = p.everyContext()
+// longestRunTime returns an estimate of how long the measurement takes with the most repetitions, if throughput searches
+// send as many probes as they may.
+func (p Plan) longestRunTime() time.Duration {
+	p = p.withEveryContext()
 	cases := p.Cases()
 	p = p.Fit(len(cases))
 	var once time.Duration
@@ -154,9 +155,9 @@ func (p Plan) longestRun() time.Duration {
 	return repetitions * once
 }
 
-// everyContext returns p with the profile Detected once for each context, so that the cases can be counted before the CNIs
+// withEveryContext returns p with the profile Detected once for each context. So the cases can be counted before the CNIs
 // of the clusters are known.
-func (p Plan) everyContext() Plan {
+func (p Plan) withEveryContext() Plan {
 	yet := map[string]string{}
 	for _, c := range p.Cluster.Contexts {
 		yet[c] = Detected
@@ -167,14 +168,14 @@ func (p Plan) everyContext() Plan {
 	return p.Resolve(yet)
 }
 
-// labOnly reports whether a key of a plan file applies only to the lab. A cluster has its own nodes, links, Services
+// isLabOnly reports whether a key of a plan file applies only to the lab. A cluster has its own nodes, links, Services
 // and policies.
-func labOnly(field string) bool {
+func isLabOnly(field string) bool {
 	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == inLab })
 }
 
-// WithoutLab returns p with all settings that apply only to the lab at their defaults, and the keys of the settings that it
-// changed. A plan file for both environments may have such settings; the result of a cluster must not.
+// WithoutLab returns p with the settings that apply only to the lab at their defaults, and the keys of the settings
+// that it changed. A plan file for both environments may have such settings; the result of a cluster must not.
 func (p Plan) WithoutLab() (Plan, []string) {
 	usual := Default()
 	var changed []string
@@ -187,7 +188,7 @@ func (p Plan) WithoutLab() (Plan, []string) {
 	return p, changed
 }
 
-// Resolve returns p with the profile Detected, also of the baseline, replaced by the CNIs in found. The keys of found are
+// Resolve returns p with the profile Detected replaced by the CNIs in found, in the baseline too. The keys of found are
 // contexts, "" for the current context. With several clusters, the variants include their context.
 func (p Plan) Resolve(found map[string]string) Plan {
 	var names []Variant
@@ -242,11 +243,11 @@ func (p Plan) installsCNIs() bool { return p.Environment == EnvKind || p.Cluster
 func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
-	case name.hasCondition(ofLab):
+	case name.hasCondition(isLabCondition):
 		fs.Add(field, "%s: on a cluster, a variant may have version and set.KEY; other conditions are for the lab", name)
-	case name.hasCondition(ofRecipe) && !p.installsCNIs():
+	case name.hasCondition(isRecipeCondition) && !p.installsCNIs():
 		fs.Add(field, "%s: version and set.KEY are for what the run installs: add --install or --env kind", name)
-	case name.hasCondition(ofRecipe) && base == profile.Host:
+	case name.hasCondition(isRecipeCondition) && base == profile.Host:
 		fs.Add(field, "%s: nothing is installed for host", name)
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
@@ -265,8 +266,8 @@ func (fs *faults) checkClusterProfile(field string, name Variant, p Plan) {
 	}
 }
 
-// suggestedName returns the profile or CNI whose name differs from name by one or two typing errors, "" if there is none. It also
-// returns "" for names that begin with a known name, such as cilium-native-2: users may name a cluster's CNI.
+// suggestedName returns the profile or CNI whose name differs from name by one or two typing errors. It returns "" if
+// there is none, and for names that begin with a known name, such as cilium-native-2: users may name a cluster's CNI.
 func suggestedName(name string) string {
 	names := append(profile.Names(), Detected)
 	names = append(names, each.Of(profile.CNIs(), func(c profile.CNI) string { return c.Name })...)
@@ -289,7 +290,7 @@ func (fs *faults) checkTTL(p Plan) {
 		}
 		return
 	}
-	cases := len(p.everyContext().Cases())
+	cases := len(p.withEveryContext().Cases())
 	if all := p.Fit(cases).Expected(cases); ttl < all {
 		fs.Add("kubernetes.ttl", "%s is less than the %s or so that %d repetitions of %d cases take: the pods would end within the run; "+
 			"give it more, at most 168h, or the run a budget", ttl, all.Round(time.Second), p.Repetitions, cases)
@@ -376,7 +377,7 @@ func quantityValue(text string) float64 {
 	return number
 }
 
-// checkBalancer adds faults for a class and annotations that Services of type LoadBalancer cannot have.
+// checkBalancer adds faults for a class or annotations that a Service of type LoadBalancer cannot have.
 func (fs *faults) checkBalancer(c Cluster) {
 	const want = "want name or prefix/name, such as internal or example.com/internal"
 	if c.LoadBalancerClass != "" && !kubetext.IsQualified(c.LoadBalancerClass) {

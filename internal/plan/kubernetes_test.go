@@ -173,8 +173,8 @@ func TestWithoutLab(t *testing.T) {
 		t.Errorf("of the lab's conditions are left (-want +got):\n%s", diff)
 	}
 	var known []string
-	for _, key := range slices.Sorted(maps.Keys((&decoder{}).settingsOf(&Plan{}, "lab."))) {
-		if labOnly("lab." + key) {
+	for _, key := range slices.Sorted(maps.Keys((&decoder{}).settingKeys(&Plan{}, "lab."))) {
+		if isLabOnly("lab." + key) {
 			known = append(known, "lab."+key)
 		}
 	}
@@ -259,7 +259,8 @@ func TestClusterFile(t *testing.T) {
 	}
 }
 
-// TestClusterFileFaults has a file in which every name and quantity of a cluster is wrong: all is said at once, each at its line.
+// TestClusterFileFaults has a file in which every name and quantity of a cluster is wrong: all is said at once, each at its
+// line.
 func TestClusterFileFaults(t *testing.T) {
 	const src = `apiVersion: cnibench/v1
 kind: Plan

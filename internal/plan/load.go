@@ -16,7 +16,7 @@ const (
 	maxLoad = 2
 )
 
-// loadStep is the distance between the loads within a range.
+// loadStep is the difference between two loads within a range.
 const loadStep = 0.1
 
 // Values of arrival: how requests are scheduled. Without a value, each request follows the previous response.
@@ -29,16 +29,16 @@ const (
 	Saturate = "saturate"
 )
 
-// maxRequestRate bounds a rate of requests per second. SaturationDepth is how many requests Saturate keeps under way on a
-// flow.
+// maxRequestRate is the largest rate in requests per second. SaturationDepth is how many requests Saturate keeps under
+// way on a flow.
 const (
 	maxRequestRate  = 1e8
 	SaturationDepth = 32
 )
 
-// pacingOptions returns the options for when requests are scheduled.
+// pacingOptions returns the options that determine when requests are scheduled: arrival, rate and load.
 func pacingOptions[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []option {
-	arrivals := oneOf(Constant, Poisson, Saturate)
+	arrivals := wordValues(Constant, Poisson, Saturate)
 	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default with a rate or a load
 	load := fieldOption("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
 	load.spread = func(s string) ([]string, error) {
@@ -52,8 +52,8 @@ func pacingOptions[S Spec](fields func(s *S) (rate, load *float64, arrival *stri
 	}
 }
 
-// normalizeArrival returns the schedule of requests: said if it is given, Poisson if said is "" and a rate or a load is
-// given, and otherwise "".
+// normalizeArrival returns how requests are scheduled: said if it is given, Poisson if only a rate or a load is given,
+// and otherwise "".
 func normalizeArrival(rate, load float64, said string) string {
 	if said == "" && (rate != 0 || load != 0) {
 		return Poisson
@@ -86,8 +86,9 @@ func (w Workload) Capacity() (Workload, bool) {
 	return w, true
 }
 
-// Paced returns the workload with this rate in requests per second (rounded to a thousandth) and this share of its capacity; 0
-// removes either. It keeps an arrival other than Poisson. It returns a workload without requests unchanged.
+// Paced returns the workload with this rate in requests per second, rounded to a thousandth, and this share of its
+// capacity. A value of 0 removes either. It keeps an arrival other than Poisson. A workload without requests is
+// returned unchanged.
 func (w Workload) Paced(rate, load float64) Workload {
 	if !w.canPace() {
 		return w
@@ -108,8 +109,8 @@ func (w Workload) canPace() bool {
 	return ok
 }
 
-// withCapacities returns list with the workloads that measure capacities added, if they are missing: each before the first
-// workload that needs it.
+// withCapacities returns list with the missing workloads that measure capacities added, each before the first workload
+// that needs it.
 func withCapacities(list []Workload) []Workload {
 	var all []Workload
 	for _, w := range list {
@@ -121,8 +122,9 @@ func withCapacities(list []Workload) []Workload {
 	return all
 }
 
-// WithLoads returns list with each workload that has requests, but neither rate nor load, replaced by one workload for every
-// load of text. It fails for an invalid text, and if no workload can be replaced.
+// WithLoads returns list with some workloads replaced by one workload for every load of text. It replaces each workload
+// that has requests, but no rate, no load and no arrival saturate. It fails for an invalid text, and if there is no
+// such workload.
 func WithLoads(list []Workload, text string) ([]Workload, error) {
 	loads, err := parseLoads(text)
 	if err != nil {
@@ -147,7 +149,7 @@ func WithLoads(list []Workload, text string) ([]Workload, error) {
 	return all, nil
 }
 
-// parseLoads parses loads separated by commas, each of which may be a range: "10%..95%" is 10 %, 20 % and so on in
+// parseLoads parses loads separated by commas, each of which may be a range. "10%..95%" is 10 %, 20 % and so on in
 // steps of 10 % to 90 %, and 95 %. The result is sorted and has every load once.
 func parseLoads(s string) ([]float64, error) {
 	var all []float64
@@ -179,8 +181,8 @@ func parseLoads(s string) ([]float64, error) {
 	return slices.Compact(all), nil
 }
 
-// expandText returns one text for each value that s stands for, which is s alone for a single value. It fails if s is not a
-// value of the option.
+// expandText returns a text for each value that s stands for. For a single value this is s alone. It fails if s is not
+// a value of the option.
 func (o option) expandText(w Workload, s string) ([]string, error) {
 	if o.spread != nil {
 		return o.spread(s)

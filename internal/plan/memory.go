@@ -5,9 +5,10 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// The peak memory of one object on each node, in bytes: in the kernel, and in the programs that load the rules. It was
-// measured as the peak of a cgroup around `cnibench lab up`, with 30,000 Services, 100 Services of 1,000 endpoints and
-// 10,000 policies. For policies of calico-nftables it is only the kernel's part (docs/how-to/weigh-the-state.md).
+// The peak memory in bytes that one object takes on each node, in the kernel and in the programs that load the rules.
+// It was measured as the peak of a cgroup around `cnibench lab up`, with 30,000 Services, 100 Services of 1,000
+// endpoints and 10,000 policies. For policies of calico-nftables it is only the kernel's part
+// (docs/how-to/weigh-the-state.md).
 const (
 	chainService, chainEndpoint = 8 << 10, 4 << 10
 	mapService, mapEndpoint     = 3 << 10, 100
@@ -18,8 +19,8 @@ const (
 	trackedConnection           = 384
 )
 
-// Memory returns about how many bytes the Services, policies and connections of variants take on all their nodes together,
-// at the peak while they are loaded.
+// Memory returns an estimate of how many bytes the Services, policies and connections of variants take on all their
+// nodes together, at the peak while they are loaded.
 func (l Lab) Memory(variants []Variant) (bytes int64) {
 	for _, v := range variants {
 		bytes += v.Lab(l).variantMemory(v)

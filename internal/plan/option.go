@@ -20,7 +20,7 @@ type option struct {
 	Help, Values string
 	// Needs is the only transport that the option applies to, "" for any.
 	Needs Protocol
-	// bare is true if the word may be given without a value, which means true.
+	// bare is true if the word may stand without a value, which means true.
 	bare bool
 	set  func(w *Workload, text string) error
 	// text returns the value in the format of set, "" for none.
@@ -31,16 +31,17 @@ type option struct {
 	spread func(text string) ([]string, error)
 }
 
-// protocolKey is the key of the option whose value is written without its word in the text form.
+// protocolKey is the key of the option for the transport. The text form has only its value, without its word.
 const protocolKey = "protocol"
 
-// onlyOver returns the option restricted to one transport.
-func (o option) onlyOver(p Protocol) option {
+// restrictedTo returns a copy of the option that applies only to the transport p.
+func (o option) restrictedTo(p Protocol) option {
 	o.Needs = p
 	return o
 }
 
-// Default returns the value that the option of a kind has when it is left out, "" for none.
+// Default returns the value that the option has in workloads of the kind k if it is left out. It returns "" for no
+// value.
 func (o option) Default(k Kind) string {
 	found := k.entry()
 	w := Workload{Spec: found.zero}
@@ -50,7 +51,8 @@ func (o option) Default(k Kind) string {
 	return o.text(w.Normalize())
 }
 
-// fieldOption returns the option for a field of a spec. at returns a pointer to the field. A zero value is written as "".
+// fieldOption returns the option for a field of a spec. at returns a pointer to the field. The text of a zero value is
+// "".
 func fieldOption[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
 	return option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
@@ -74,16 +76,16 @@ func fieldOption[S Spec, T comparable](key, word, help string, v values[T], at f
 	}
 }
 
-// boolOption returns the option for a field that is true or false; in the text form it is only its word.
+// boolOption returns the option for a field that is true or false. The text form has only its word.
 func boolOption[S Spec](key, help string, at func(s *S) *bool) option {
 	o := fieldOption(key, key, help, trueOrFalse, at)
 	o.bare = true
 	return o
 }
 
-// transportOption returns the option for the transport of a kind, one of among.
+// transportOption returns the option for the transport of a kind that supports the transports among.
 func transportOption[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
-	v := oneOf(among...)
+	v := wordValues(among...)
 	v.parse = func(s string) (Protocol, error) {
 		name, err := parseWord(s, string(TCP), string(UDP), string(icmp))
 		if err == nil && !slices.Contains(among, Protocol(name)) {
@@ -94,9 +96,9 @@ func transportOption[S Spec](at func(s *S) *Protocol, among ...Protocol) option 
 	return fieldOption(protocolKey, protocolKey, "transport", v, at)
 }
 
-// onlyTransport returns the option for the transport of a kind that has only one transport. The spec does not store the transport,
-// so it is never written.
-func onlyTransport[S Spec](p Protocol) option {
+// singleTransportOption returns the option for the transport of a kind that supports only p. The spec does not store the
+// transport, so the text form never has it.
+func singleTransportOption[S Spec](p Protocol) option {
 	return transportOption(func(*S) *Protocol { return new(Protocol) }, p)
 }
 
@@ -113,7 +115,7 @@ var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the wor
 	text: func(w Workload) string { return w.Tool },
 }
 
-// byWindow is the option for a workload's own measurement window.
+// byWindow is the option for a measurement window that only this workload has.
 var byWindow = func() option {
 	v := durationValues(minWindow, maxWindow)
 	return option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
@@ -130,12 +132,12 @@ var byWindow = func() option {
 	}
 }()
 
-// findOption returns the option with this key, false if the kind does not have it.
+// findOption returns the option with this key. It returns false if the kind does not have it.
 func (k *kind) findOption(key string) (option, bool) {
 	return each.First(k.options, func(o option) bool { return o.Key == key })
 }
 
-// Words returns the names of the options of a kind of workload on the command line.
+// Words returns the names that the options of a kind of workload have on the command line.
 func (k Kind) Words() []string { return k.entry().optionWords() }
 
 func (k *kind) optionWords() []string {
@@ -143,7 +145,7 @@ func (k *kind) optionWords() []string {
 }
 
 // ParseWorkload parses the format of Workload.String: a kind, or a kind with options in parentheses, for example "rr"
-// or "stream(udp,rate=1G,flows=4)". The result is normalized and valid.
+// or "stream(udp,rate=1G,flows=4)". The result is normalized and valid. The error lists every wrong option.
 func ParseWorkload(s string) (Workload, error) {
 	name, rest, has := strings.Cut(strings.TrimSpace(s), "(")
 	k, err := findKind(name)
@@ -159,7 +161,7 @@ func ParseWorkload(s string) (Workload, error) {
 			return Workload{}, fmt.Errorf("workload %q lacks its closing parenthesis", s)
 		}
 		for part := range strings.SplitSeq(inner, ",") {
-			faults = append(faults, w.setPart(strings.TrimSpace(part), given))
+			faults = append(faults, w.applyOptionText(strings.TrimSpace(part), given))
 		}
 	}
 	if err := errors.Join(append(faults, w.checkOptions(given))...); err != nil {
@@ -168,9 +170,10 @@ func ParseWorkload(s string) (Workload, error) {
 	return w.Normalize(), nil
 }
 
-// setPart parses one option in the command line's format: "udp", "reverse" (or another that is true or false) or
-// "word=value".
-func (w *Workload) setPart(part string, given map[string]bool) error {
+// applyOptionText sets one option of w from its text on the command line: "udp", the word of a boolean such as "reverse", or
+// "word=value". It adds the key of the option to given. It fails for an unknown option, one that given has already, and
+// an invalid value.
+func (w *Workload) applyOptionText(part string, given map[string]bool) error {
 	word, value, has := strings.Cut(part, "=")
 	if !has && slices.Contains([]Protocol{TCP, UDP, icmp}, Protocol(part)) {
 		word, value = protocolKey, part
@@ -178,7 +181,7 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	k := w.Spec.kindEntry()
 	i := slices.Index(k.optionWords(), word)
 	if i < 0 {
-		return k.unknownOption(word)
+		return k.unknownOptionError(word)
 	}
 	o := k.options[i]
 	if given[o.Key] {
@@ -194,8 +197,8 @@ func (w *Workload) setPart(part string, given map[string]bool) error {
 	return nil
 }
 
-// unknownOption returns the error for a word that is not an option of the kind.
-func (k *kind) unknownOption(word string) error {
+// unknownOptionError returns the error for a word that is not an option of the kind.
+func (k *kind) unknownOptionError(word string) error {
 	for _, other := range kinds {
 		if slices.Contains(other.optionWords(), word) {
 			return fmt.Errorf("%s has no %s (it has %s)", k.name, word, strings.Join(k.optionWords(), ", "))
@@ -204,8 +207,8 @@ func (k *kind) unknownOption(word string) error {
 	return fmt.Errorf("unknown option %q%s", word, advice.DidYouMean(word, k.optionWords()))
 }
 
-// checkOptions returns the contradictions in a workload. Call it before Normalize, which silently drops some of them. given has the
-// keys of the options that the input sets.
+// checkOptions returns an error that lists the contradictions in a workload. Call it before Normalize, which silently
+// drops some of them. given has the keys of the options that the input sets.
 func (w Workload) checkOptions(given map[string]bool) error {
 	var errs []error
 	n := w.Normalize()
@@ -214,12 +217,12 @@ func (w Workload) checkOptions(given map[string]bool) error {
 			errs = append(errs, fmt.Errorf("%s is for %s, and this is %s", o.Word, o.Needs, over))
 		}
 	}
-	return errors.Join(append(errs, w.checkWhole())...)
+	return errors.Join(append(errs, w.checkContradictions())...)
 }
 
-// checkWhole returns the contradictions between options, and what the workload's tool does not support. For rr sent by a
-// tool, it accepts sizes below MinDatagram, which bounds our own engine only.
-func (w Workload) checkWhole() error {
+// checkContradictions returns an error that lists the contradictions between options, and what the workload's tool does not
+// support. For rr sent by a tool, it accepts sizes below MinDatagram, which bounds our own engine only.
+func (w Workload) checkContradictions() error {
 	var f faultList
 	spec := w.Spec
 	if rr, ok := w.Normalize().Spec.(RR); ok && w.Tool != "" {
@@ -242,7 +245,8 @@ func (f *faultList) refuseIf(wrong bool, format string, args ...any) {
 	}
 }
 
-// checkDatagramSize adds a fault if v is not a possible payload of a datagram in bytes. name is the name of the option.
+// checkDatagramSize adds a fault if v is not a possible payload of a datagram in bytes. name is the name of the option
+// in the fault.
 func (f *faultList) checkDatagramSize(name string, v int, p Protocol) {
 	f.refuseIf(v < MinDatagram || v > MaxDatagram, "%s %d is out of range for %s: want %d to %d bytes", name, v, p, MinDatagram, MaxDatagram)
 }

@@ -6,21 +6,22 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
-// maxAtOnce bounds the number of pairs of nodes that are measured at the same time.
+// maxAtOnce is the largest number of pairs of nodes that may be measured at the same time.
 const maxAtOnce = 500
 
-// pairPaths are the default paths of a run over pairs of nodes: the network of the hosts, and the network of the pods.
+// pairPaths are the default paths of a run over pairs of nodes. They show the network of the hosts and the network of
+// the pods.
 var pairPaths = []Path{{Host, Host, CrossNode}, {Pod, Pod, CrossNode}}
 
 // pairProfile is the default profile of a run over pairs of nodes in the lab.
 const pairProfile = "calico-vxlan"
 
 // ForPairs returns p with the defaults of a run over pairs of nodes: all nodes of the lab, two repetitions (one in each
-// direction), and stream and rr between hosts and between pods. It keeps settings for whose key given returns true. Without
-// pairs, it only gives the lab a node for each member of a job.
+// direction), and stream and rr between hosts and between pods. It does not change a setting if given returns true for
+// its key. Without pairs, it only gives the lab a node for each member of a job.
 func (p Plan) ForPairs(given func(key string) bool) Plan {
 	if !p.Pairs.Given() {
-		return p.forJobs(given)
+		return p.withJobNodes(given)
 	}
 	set := func(key string, do func()) {
 		if !given(key) {
@@ -43,8 +44,8 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 	return p
 }
 
-// Trials returns how many trials one repetition of this number of cases has. It counts trials that run at the same time as one.
-// Without pairs of nodes, and on a cluster, whose nodes are unknown, it returns cases.
+// Trials returns how many trials, one after the other, a repetition of this number of cases takes. Trials at the same
+// time count as one. It returns cases if the plan has no pairs of nodes, and on a cluster, whose nodes are unknown.
 func (p Plan) Trials(cases int) int {
 	if !p.Pairs.Given() || p.OnCluster() || p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) != nil {
 		return cases

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Role is what one end of a path is.
+// Role is the kind of one end of a path.
 type Role string
 
 const (
@@ -18,9 +18,9 @@ const (
 	Pod Role = "pod"
 	// Service is a ClusterIP Service in front of one pod.
 	Service Role = "service"
-	// NodePort is a NodePort Service, entered at the first node.
+	// NodePort is a NodePort Service, reached at the address of the first node.
 	NodePort Role = "nodeport"
-	// LoadBalancer is a Service of type LoadBalancer, entered at the address that a load balancer gave it.
+	// LoadBalancer is a Service of type LoadBalancer, reached at the address that a load balancer gave it.
 	LoadBalancer Role = "loadbalancer"
 	// External is a host outside the cluster.
 	External Role = "external"
@@ -28,27 +28,28 @@ const (
 	Self Role = "self"
 )
 
-// Locality is the place of the far end, relative to the near end.
+// Locality is the place of the server relative to the client.
 type Locality string
 
 const (
 	// SameNode and CrossNode place the two ends of a direct path.
 	SameNode  Locality = "same-node"
 	CrossNode Locality = "cross-node"
-	// Local and Remote are the place of the endpoint behind a Service, relative to the client (or to the entered node).
+	// Local and Remote are the place of the endpoint behind a Service, relative to the client, or to the node that
+	// outside traffic enters.
 	Local  Locality = "local"
 	Remote Locality = "remote"
-	// anywhere is the locality of paths that have one form only.
+	// anywhere is the locality of paths that exist in one form only.
 	anywhere Locality = ""
 )
 
-// Path names the two ends of the traffic, from the client to the server. The zero value is not a path.
+// Path is a pair of ends of the traffic, from the client to the server. The zero value is not a path.
 type Path struct {
 	From, To Role
 	Locality Locality
 }
 
-// Paths lists every path in report order.
+// Paths has every path, in the order of a report.
 var Paths = []Path{
 	{Host, Host, CrossNode},
 	{Host, Host, SameNode},
@@ -82,7 +83,8 @@ var NinePaths = []Path{
 	{Pod, Service, Remote},
 }
 
-// String returns the name used everywhere, for example "pod-to-pod/cross-node".
+// String returns the name of the path in files, in reports and on the command line, for example
+// "pod-to-pod/cross-node".
 func (p Path) String() string {
 	s := string(p.From) + "-to-" + string(p.To)
 	if p.Locality != anywhere {
@@ -91,15 +93,18 @@ func (p Path) String() string {
 	return s
 }
 
-// ByService reports whether the client connects to an address of a Service, which only translates TCP and UDP ports.
+// ByService reports whether the client connects to the address of a Service. Such an address translates only TCP and
+// UDP ports.
 func (p Path) ByService() bool { return p.Shared() || p.To == Self }
 
-// Neighbours reports whether client and server are pods of the same node, reached directly or by a ClusterIP Service.
+// Neighbours reports whether client and server are pods of the same node, connected directly or through a ClusterIP
+// Service.
 func (p Path) Neighbours() bool {
 	return p.From == Pod && (p.To == Pod || p.To == Service) && p.ServerNode() == 0
 }
 
-// ServerNode returns the index of the node at which the path ends: 0 is the node of the client, or the entered node.
+// ServerNode returns the index of the server's node. 0 is the node of the client, or the node that outside traffic
+// enters, and 1 is another node.
 func (p Path) ServerNode() int {
 	if p.Locality == CrossNode || p.Locality == Remote || p.To == LoadBalancer {
 		return 1
@@ -113,7 +118,7 @@ func (p Path) Crosses() bool { return p.ServerNode() == 1 || p.From == External 
 // Shared reports whether the client connects to an address that may have several backends.
 func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To == LoadBalancer }
 
-// ParsePath parses the name of a path. The error suggests similar names.
+// ParsePath parses the name of a path. It fails for an unknown name, with similar names in the error.
 func ParsePath(s string) (Path, error) {
 	if p, ok := each.First(Paths, func(p Path) bool { return p.String() == s }); ok {
 		return p, nil
@@ -127,7 +132,7 @@ func ParsePath(s string) (Path, error) {
 // MarshalText encodes a path as one word in JSON and YAML.
 func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText decodes what MarshalText encodes.
+// UnmarshalText decodes what MarshalText encodes. It fails as ParsePath does.
 func (p *Path) UnmarshalText(b []byte) (err error) {
 	*p, err = ParsePath(string(b))
 	return err

@@ -1,5 +1,5 @@
-// Package plan defines what to measure: profiles, paths and workloads, expanded into cases in a seeded order, in which
-// cases that are compared are close in time.
+// Package plan defines what to measure: profiles, paths and workloads. It expands them into cases in a seeded order, in
+// which cases that are compared are close in time.
 //
 // It is plain data, without handles or state. Read Plan, Case and Cases. Durations are time.Duration, sizes bytes,
 // rates bit/s of payload.
@@ -16,11 +16,11 @@ import (
 // APIVersion is the version of plan files that this package reads.
 const APIVersion = "cnibench/v1"
 
-// DefaultMargin is the value of a Plan.Margin of 0.
+// DefaultMargin is the share that a Plan.Margin of 0 means.
 const DefaultMargin = 0.03
 
-// Plan is one experiment. The settings (settings.go) define the meaning, the values and the flag of each field; Default
-// has the defaults.
+// Plan is one experiment. The settings (settings.go) define the meaning, the values and the flag of each field. The
+// function Default returns the defaults.
 type Plan struct {
 	Name        string `json:"name,omitempty"`
 	Environment string `json:"environment"`
@@ -35,18 +35,19 @@ type Plan struct {
 	// Pairs are the pairs of nodes between which every case is measured.
 	Pairs    mesh.Pairs `json:"pairs,omitzero"`
 	Baseline Variant    `json:"baseline"`
-	// Twin measures the baseline a second time as a separate variant, so that every run has two variants that must not differ.
+	// Twin is true if the baseline is measured a second time as a separate variant. Then every run has two variants
+	// that must not differ.
 	Twin bool `json:"twin"`
-	// Sequential measures one profile after the other in the order of the plan, without shuffling, as most published
-	// comparisons did. A drift of the machine then looks like a difference between profiles.
+	// Sequential is true if one profile is measured after the other in the order of the plan, without shuffling, as in
+	// most published comparisons. A drift of the machine then looks like a difference between profiles.
 	Sequential  bool `json:"sequential,omitempty"`
 	Repetitions int  `json:"repetitions"`
 	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
 	MaxRepetitions int `json:"max_repetitions,omitempty"`
-	// Precision is the requested half-width of the interval of an undecided headline number, relative to its value, for
-	// example 0.05; 0 means that only Repetitions decides.
+	// Precision is the requested half-width of the interval of an undecided headline number, as a share of its value,
+	// for example 0.05. 0 means that only Repetitions decides.
 	Precision float64 `json:"precision,omitempty"`
-	// Explain adds a sampled trial after each trial, which shows where its CPU time is spent.
+	// Explain is true if a sampled trial follows each trial and shows where its CPU time is spent.
 	Explain bool `json:"explain,omitempty"`
 	// Margin is the share up to which a difference does not matter to the reader; 0 means DefaultMargin. It does not
 	// affect trials.
@@ -61,12 +62,12 @@ type Plan struct {
 	Lab      Lab           `json:"lab"`
 	// Own are the profile files of profiles outside the catalogue.
 	Own []OwnSource `json:"profile_files,omitempty"`
-	// Cluster has the conditions of environments other than the lab.
+	// Cluster has the conditions of a run on Kubernetes.
 	Cluster Cluster `json:"kubernetes,omitzero"`
 }
 
-// loadSize has the flows of every workload and the bytes of its messages, requests and responses; 0 means each
-// workload's own.
+// loadSize has the number of flows of every workload and the size of its messages, requests and responses in bytes. 0
+// means the workload's own value.
 type loadSize struct {
 	Flows   int `json:"flows,omitempty"`
 	Message int `json:"message,omitempty"`
@@ -87,13 +88,13 @@ type Lab struct {
 	BigTCP condition.BigTCP `json:"big_tcp,omitempty"`
 	// RPS says whether received packets of a node and its pods are spread over the node's CPUs (receive packet steering).
 	RPS condition.RPS `json:"rps,omitempty"`
-	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
+	// LineRate is the rate in bit/s to which the egress of every node NIC is shaped; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	wires
 	// Services is the number of Services of each profile in addition to the measured ones.
 	Services int `json:"services,omitempty"`
-	// Endpoints is the number of endpoints of each of the additional Services. Position is the place of the measured Services
-	// among them.
+	// Endpoints is the number of endpoints of each of the additional Services. Position is the place of the measured
+	// Services among them.
 	Endpoints int                       `json:"endpoints,omitempty"`
 	Position  condition.Position        `json:"position,omitempty"`
 	Iptables  condition.IptablesBackend `json:"iptables"`
@@ -105,32 +106,33 @@ type Lab struct {
 	// only to its own endpoints and keeps the client's address.
 	TrafficPolicy condition.TrafficPolicy `json:"traffic_policy,omitempty"`
 	// Policies is the number of NetworkPolicies that select every pod and allow the measured traffic with their last
-	// rule, PoliciesUnselected the number that select none.
+	// rule. PoliciesUnselected is the number of those that select no pod.
 	Policies           int `json:"policies,omitempty"`
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
 	// Connections is the number of standing connections in each node's connection table, in addition to the measured
 	// ones.
 	Connections int `json:"connections,omitempty"`
-	// Churn changes one kind of object at a rate during the trials.
+	// Churn describes the changes of one kind of object during the trials.
 	Churn churn `json:"churn,omitzero"`
 	tracking
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
-// wires are conditions of the links between hosts and the switch: encryption, and known faults to test the measurement
-// itself.
+// wires are conditions of the links between hosts and the switch: encryption, and known faults that test the
+// measurement itself.
 type wires struct {
-	// Delay is added to every packet that a host sends. Loss is the share of lost packets among them.
+	// Delay is the additional delay of every packet that a host sends. Loss is the share of these packets that are
+	// lost.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
-	// Plants are the known faults that a run adds to named nodes and links, to test the search for faults.
+	// Plants are the known faults that a run adds to named nodes and links, in order to test the search for faults.
 	Plants []mesh.Plant `json:"plants,omitempty"`
-	// Encryption is how profiles that can encrypt packets between nodes encrypt them.
+	// Encryption is how packets between nodes are encrypted, for profiles that can encrypt them.
 	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 
-// tracking is what nodes do with connections between pods.
+// tracking says how nodes treat connections between pods.
 type tracking struct {
 	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
 	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
@@ -145,13 +147,13 @@ type Case struct {
 	Workload Workload `json:"workload"`
 }
 
-// Key identifies the case in files and tables: "profile path workload".
+// Key returns the key of the case in files and tables: "profile path workload".
 func (c Case) Key() string {
 	return c.Profile.String() + " " + c.Path.String() + " " + c.Workload.String()
 }
 
-// NIC returns the NIC model of the case: the model that its workload or variant sets, or else run, the model of the whole run.
-// It returns "" on a cluster.
+// NIC returns the NIC model of the case: the model that its workload or variant sets, or else run, the model of the
+// whole run. It returns "" on a cluster.
 func (c Case) NIC(run NIC) NIC {
 	if c.Profile.Context() != "" {
 		return ""
@@ -159,21 +161,21 @@ func (c Case) NIC(run NIC) NIC {
 	return cmp.Or(c.Workload.nicModel(), c.Profile.Lab(Lab{NIC: run}).NIC)
 }
 
-// Trial is one execution of a case. Repetition counts from 1. Pair is zero unless the plan has pairs of nodes.
+// Trial is one execution of a case. Repetition counts from 1. Pair is the zero Pair unless the plan has pairs of nodes.
 type Trial struct {
 	Case
 	Repetition int       `json:"repetition"`
 	Pair       mesh.Pair `json:"pair,omitzero"`
 }
 
-// Route returns the route of a trial.
+// Route returns the route of a trial, including its pair of nodes.
 func (t Trial) Route() Route {
 	r := t.Case.Route()
 	r.Pair = t.Pair
 	return r
 }
 
-// Key returns the key of the case, with the nodes.
+// Key returns the key of the case, followed by the pair of nodes if there is one.
 func (t Trial) Key() string {
 	if t.Pair.IsZero() {
 		return t.Case.Key()
@@ -181,16 +183,17 @@ func (t Trial) Key() string {
 	return t.Case.Key() + " " + t.Pair.String()
 }
 
-// NIC is the model of the NICs in a lab, which determines where bulk data is cut into frames.
+// NIC is the model of the NICs in a lab. It determines where bulk data is cut into frames.
 type NIC string
 
 const (
-	// NICWire cuts everything into frames of the MTU before the path. NICIdeal cuts after the path: super-packets cross it.
+	// NICWire cuts everything into frames of the MTU before the path. NICIdeal cuts it after the path, which
+	// super-packets then cross.
 	NICWire  NIC = "wire"
 	NICIdeal NIC = "ideal"
 )
 
-// Label returns the model's name in a report: "ideal NIC", "no NIC offload", or "" without a model.
+// Label returns the name of the model in a report: "ideal NIC", "no NIC offload", or "" without a model.
 func (n NIC) Label() string {
 	return map[NIC]string{NICIdeal: "ideal NIC", NICWire: "no NIC offload"}[n]
 }

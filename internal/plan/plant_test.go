@@ -7,8 +7,8 @@ func TestPlants(t *testing.T) {
 	p := Default()
 	p.Lab.Nodes = 9
 	const text = "node-3=delay:2ms,node-5/node-9=loss:1%,node-7=rate:100M"
-	if err := s.Set(&p, text); err != nil || s.Text(p) != text || p.Lab.contradictions() != "" {
-		t.Errorf("%v: %s, %s", err, s.Text(p), p.Lab.contradictions())
+	if err := s.Set(&p, text); err != nil || s.Text(p) != text || p.Lab.whyContradictory() != "" {
+		t.Errorf("%v: %s, %s", err, s.Text(p), p.Lab.whyContradictory())
 	}
 	for text, want := range map[string]string{
 		"node-3":                "\"node-3\": want NODE=delay:2ms, NODE=rate:100M or NODE/NODE=loss:1%",
@@ -28,8 +28,8 @@ func TestPlants(t *testing.T) {
 		"node-1=loss:1%,node-1=loss:2%":     "planted faults: node-1 is given twice",
 		"node-1=loss:1%,node-1=delay:100ms": "",
 	} {
-		if err := s.Set(&p, text); err != nil || p.Lab.contradictions() != want {
-			t.Errorf("%s: %v, %q", text, err, p.Lab.contradictions())
+		if err := s.Set(&p, text); err != nil || p.Lab.whyContradictory() != want {
+			t.Errorf("%s: %v, %q", text, err, p.Lab.whyContradictory())
 		}
 	}
 }

@@ -2,22 +2,24 @@ package plan
 
 import "time"
 
-// Quiet describes a kind of workload that sends nothing: during the window, the environment is observed. A package under
-// conduct implements the observation and registers the kind.
+// Quiet describes a kind of workload that sends nothing. During the window, the environment is observed. A package
+// under conduct implements the observation and registers the kind.
 type Quiet struct {
 	Name Kind
-	// About describes briefly what is observed. Title is the name of the kind in a report.
+	// About is a brief description of what is observed. Title is the name of the kind in a report.
 	About, Title string
-	// Window is the default window of its trials. Wait is about how long a trial takes in addition to the window.
+	// Window is the default window of the kind's trials. Wait is an estimate of how long a trial takes in addition to
+	// the window.
 	Window, Wait time.Duration
 	// Decides are the metrics by which dataplanes are compared.
 	Decides []string
-	// Barred returns why the kind is not measured on a path, "" if it is. Unfit returns why a window is too short, or "".
+	// Barred returns why the kind cannot be measured on a path, "" if it can. Unfit returns why a window is too short,
+	// "" if it is not.
 	Barred func(p Path) string
 	Unfit  func(window time.Duration) string
 }
 
-// quiet is a registered Quiet, with its entry among the kinds.
+// quiet is a registered Quiet with its entry in the registry of kinds.
 type quiet struct {
 	Quiet
 	row kind
@@ -49,7 +51,7 @@ func (s quietSpec) whyBarred(p Path) string { return s.Barred(p) }
 // whyUnfit implements fitter: it returns why a window is too short.
 func (s quietSpec) whyUnfit(window time.Duration) string { return s.Unfit(window) }
 
-// Rests returns the kind of a workload that sends nothing, "" for any other.
+// Rests returns the kind of a workload that sends nothing. It returns "" for other workloads.
 func (w Workload) Rests() Kind {
 	if _, ok := w.Spec.(quietSpec); ok {
 		return w.Kind()

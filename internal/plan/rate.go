@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MaxRate bounds a rate in bit/s.
+// MaxRate is the largest rate in bit/s.
 const MaxRate = 1e12
 
 // formatRate formats a rate in bit/s as on the command line: "1G", "250M", "1500".
@@ -47,7 +47,8 @@ func parseRate(s string, part float64) (float64, error) {
 	return v, nil
 }
 
-// parseSize parses a number of bytes: digits, optionally with a suffix Ki or Mi for powers of 1024.
+// parseSize parses a number of bytes: digits, optionally with a suffix Ki or Mi for powers of 1024. It fails for other
+// texts and for numbers that are out of range.
 func parseSize(s string) (int, error) {
 	digits, shift := s, 0
 	if d, ok := strings.CutSuffix(s, "Ki"); ok {

@@ -12,7 +12,7 @@ type Route struct {
 	Path    Path
 	// Servers is the number of servers, at least 1. Several servers are the backends of a Service, or members of a job.
 	Servers int
-	// Rolled means that these backends leave their Service and return during the measurement.
+	// Rolled means that the servers leave their Service and return during the measurement.
 	Rolled bool
 	// NewPods means that each client is a pod that is created during the measurement.
 	NewPods bool
@@ -29,14 +29,15 @@ type Route struct {
 // Single returns the route of a variant on a path with one server.
 func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers: 1} }
 
-// Route returns what an environment must provide for the trials of c: the variant, the path, its servers, and how pods
-// change meanwhile.
+// Route returns what an environment must provide for the trials of c: the variant, the path, its servers, and how they
+// change during the measurement.
 func (c Case) Route() Route {
 	is := c.Workload.Traits()
 	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods(), Rests: c.Workload.Rests(), NIC: c.Workload.nicModel(), Members: is.Job.Members}
 }
 
-// Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
+// Routes returns every route of a plan once: first each variant on each path with one server, then the routes of the
+// cases.
 func (p Plan) Routes() []Route {
 	var routes []Route
 	seen := map[Route]bool{}
@@ -58,7 +59,7 @@ func (p Plan) Routes() []Route {
 	return routes
 }
 
-// String returns the route without its variant, as in the header of a result.
+// String returns the description of the route in the header of a result, without its variant.
 func (r Route) String() string {
 	switch {
 	case r.NewPods:
@@ -77,8 +78,8 @@ func (r Route) String() string {
 	return r.Path.String()
 }
 
-// ServerNode returns the index of the node of server i: the servers are on all nodes in turn, beginning with the path's
-// server node. nodes is the number of nodes.
+// ServerNode returns the index of the node of server i, counted from 0. The servers are on all nodes in turn, beginning
+// with the server node of the path. nodes is the number of nodes.
 func (r Route) ServerNode(i, nodes int) int { return (r.Path.ServerNode() + i) % nodes }
 
 // Local returns the route without the cluster's context.

@@ -14,42 +14,42 @@ type RR struct {
 	// Rate, Load and Arrival define the schedule of requests; see checkPacing.
 	Rate, Load float64
 	Arrival    string
-	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which has a
-	// sequence number.
+	// RequestSize and ResponseSize are the payloads in bytes. The default is 1 for TCP, and MinDatagram for UDP, which
+	// has a sequence number.
 	RequestSize, ResponseSize int
 	Congestion                string
 	// Burst is the number of requests that are scheduled at once; 0 means one. A closed loop sends the next burst when
 	// all responses of the previous one have arrived.
 	Burst int
-	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; "spin" polls, so that the time
-	// includes no wake-up.
+	// Wait is how threads wait. "sleep" (default) waits in the kernel, as an application does. "spin" polls, so that
+	// the time includes no wake-up.
 	Wait string
-	// Under is the traffic on the path during rr over TCP: "" for nothing, "stream" for a TCP stream from the client.
+	// Under is other traffic on the path during rr over TCP: "" for none, "stream" for a TCP stream from the client.
 	Under string
 }
 
-// maxBurst bounds RR.Burst.
+// maxBurst is the largest RR.Burst.
 const maxBurst = 1024
 
 // spinning is the value of Wait for threads that poll instead of sleeping.
 const spinning = "spin"
 
 // waits are the values of the option wait, the default first.
-var waits = oneOf("sleep", spinning)
+var waits = wordValues("sleep", spinning)
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]option{
 		transportOption(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
-		fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *RR) *int { return &s.Flows }),
+		fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumberValues(1, maxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacingOptions(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		fieldOption("requestSize", "request", "payload of a request", sizeValues(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		fieldOption("responseSize", "response", "payload of a response", sizeValues(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
-		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).onlyOver(TCP),
-		fieldOption("burst", "burst", "requests that are scheduled at once", wholeNumbers(1, maxBurst), func(s *RR) *int { return &s.Burst }),
+		fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).restrictedTo(TCP),
+		fieldOption("burst", "burst", "requests that are scheduled at once", wholeNumberValues(1, maxBurst), func(s *RR) *int { return &s.Burst }),
 		fieldOption("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
-		fieldOption("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).onlyOver(TCP),
+		fieldOption("under", "under", "what is sent beside the requests", wordValues("stream"), func(s *RR) *string { return &s.Under }).restrictedTo(TCP),
 		byTool,
 		byWindow,
 	},

@@ -9,43 +9,43 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Setting is one setting of a plan, defined in one place. Plan files, flags, variants, completion, validation, the
-// command that repeats a run, the JSON Schema and the reference page are derived from it.
+// Setting is one setting of a plan, defined in one place. Everything about it is derived from here: plan files, flags,
+// variants, completion, validation, the command that repeats a run, the JSON Schema and the reference page.
 type Setting struct {
-	// Key is its name in a plan file, such as "lab.serviceProxy"; Flag is its name on the command line and in a
-	// variant.
+	// Key is the name of the setting in a plan file, such as "lab.serviceProxy". Flag is its name on the command line
+	// and in a variant.
 	Key, Flag string
-	// Help describes it in one line. The word in backquotes is the name of the flag's value.
+	// Help describes the setting in one line. The word in backquotes is the name of the flag's value.
 	Help string
-	// Words lists its possible values, nil if they are not words.
+	// Words lists the possible values, nil if they are not words.
 	Words []string
 	// Range describes the allowed values, "" if Words lists them.
 	Range string
-	// Where names the environments in which it has an effect.
+	// Where names the environments in which the setting has an effect.
 	Where where
-	// PerVariant means that the variants of one run may differ in it.
+	// PerVariant means that the setting may differ between the variants of one run.
 	PerVariant bool
 	// Common means that the flag is on the first page of help.
 	Common bool
 	// Always means that the command that repeats a run includes the flag even if the setting has its default.
 	Always bool
-	// Switch means that its flag takes no value.
+	// Switch means that the flag takes no value.
 	Switch bool
-	// Number means that its values are whole numbers, so that a sweep may use them.
+	// Number means that the values are whole numbers, so that a sweep may use them.
 	Number bool
 
 	// Set parses text into p. It fails for an invalid text.
 	Set func(p *Plan, text string) error
 	// Text returns the value in p in the format of Set.
 	Text func(p Plan) string
-	// Check returns what is wrong with the value in p, or "".
+	// Check returns what is wrong with the value in p, "" if nothing is wrong.
 	Check func(p Plan) string
 
 	read   func(d *decoder, p *Plan) position.Read
 	schema map[string]any
 }
 
-// The groups in which help and reference list settings.
+// Groups of settings in help and in the reference.
 const (
 	GroupWhat    = "What is measured"
 	GroupTime    = "How long and how often"
@@ -81,7 +81,7 @@ func (s Setting) InLab() bool { return s.Where == inLab }
 // OnClusters reports whether s has an effect on clusters only.
 func (s Setting) OnClusters() bool { return s.Where == onClusters }
 
-// SettingOf returns the setting of a flag, false if no setting has it.
+// SettingOf returns the setting of a flag. It returns false if no setting has the flag.
 func SettingOf(flag string) (Setting, bool) {
 	return each.First(Settings(), func(s Setting) bool { return s.Flag == flag && flag != "" })
 }
@@ -90,13 +90,13 @@ func SettingOf(flag string) (Setting, bool) {
 type values[T any] struct {
 	parse  func(text string) (T, error)
 	format func(v T) string
-	// wrong returns what is wrong with a value, "" for nothing; nil allows every value.
+	// wrong returns what is wrong with a value, "" if nothing is wrong. A nil wrong allows every value.
 	wrong func(v T) string
 	words []string
 	rang  string
 	// number means that the values are whole numbers in a range.
 	number bool
-	// read reads the value of a plan file; nil reads one text with parse.
+	// read returns the function that reads the value in a plan file. With nil, one text is read with parse.
 	read func(d *decoder, at *T) position.Read
 	// schema is the JSON Schema of the value in a plan file.
 	schema map[string]any
@@ -110,7 +110,7 @@ func (v values[T]) describe() string {
 	return strings.Join(v.words, ", ")
 }
 
-// parseValid parses a value. It also fails if the value is out of bounds.
+// parseValid parses a value and checks it. It fails for an invalid text, and if the value is out of bounds.
 func (v values[T]) parseValid(text string) (T, error) {
 	read, err := v.parse(text)
 	if err == nil && v.wrong != nil {
@@ -121,8 +121,8 @@ func (v values[T]) parseValid(text string) (T, error) {
 	return read, err
 }
 
-// newSetting returns s with everything that follows from its values v: parsing, text, check and schema. at returns a pointer
-// to the plan's field of the setting.
+// newSetting returns s with everything that follows from its values v: parsing, text, check and schema. at returns a
+// pointer to the field of the plan that has the value.
 func newSetting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
 	s.Words, s.Range, s.Number = v.words, v.rang, v.number
 	s.Set = func(p *Plan, text string) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// oneOf returns the values of a setting that must be one of words.
-func oneOf[T ~string](words ...T) values[T] {
+// wordValues returns the values of a setting that must be one of the words.
+func wordValues[T ~string](words ...T) values[T] {
 	texts := Texts(words)
 	return values[T]{
 		words: texts,
@@ -34,8 +34,8 @@ func oneOf[T ~string](words ...T) values[T] {
 	}
 }
 
-// rangeCheck returns a text for the range from low to high, and a function that returns what is wrong with a value: "" if the
-// value is in the range.
+// rangeCheck returns a text for the range from low to high, and a function that checks a value. The function returns
+// what is wrong with the value, or "" if it is in the range.
 func rangeCheck[T cmp.Ordered](low, high T, format func(T) string) (rang string, wrong func(T) string) {
 	rang = format(low) + " to " + format(high)
 	return rang, func(v T) string {
@@ -46,17 +46,17 @@ func rangeCheck[T cmp.Ordered](low, high T, format func(T) string) (rang string,
 	}
 }
 
-// wholeNumbers returns the values of a setting that is a whole number from low to high.
-func wholeNumbers(low, high int) values[int] {
+// wholeNumberValues returns the values of a setting that is a whole number from low to high.
+func wholeNumberValues(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
 	v.rang, v.wrong = rangeCheck(low, high, v.format)
 	v.schema = position.Whole(low, high)
 	return v
 }
 
-// podMTUs returns the values of the setting lab.podMTU; 0 means the profile's own MTU.
-func podMTUs() values[int] {
-	v := wholeNumbers(0, 9000)
+// podMTUValues returns the values of the setting lab.podMTU; 0 means the profile's own MTU.
+func podMTUValues() values[int] {
+	v := wholeNumberValues(0, 9000)
 	v.rang = "0, or 1280 to 9000"
 	v.wrong = func(n int) string {
 		if n == 0 || n >= 1280 && n <= 9000 {
@@ -67,7 +67,7 @@ func podMTUs() values[int] {
 	return v
 }
 
-// parseWhole parses a whole number, optionally with the suffix K or M: 30000 or 30K.
+// parseWhole parses a whole number, optionally with the suffix K or M for thousands or millions: 30000 or 30K.
 func parseWhole(text string) (int, error) {
 	digits, factor := text, 1
 	for suffix, times := range map[string]int{"K": 1000, "k": 1000, "M": 1_000_000} {
@@ -100,8 +100,8 @@ func durationValues(low, high time.Duration) values[time.Duration] {
 	return v
 }
 
-// orZero returns v with 0 as an additional allowed value. meaning explains the 0 in messages.
-func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
+// withZero returns v with 0 as an additional allowed value. meaning says in messages what 0 means.
+func withZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 	v.rang += ", or 0" + meaning
 	inner := v.wrong
 	v.wrong = func(x T) string {
@@ -114,19 +114,19 @@ func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 	return v
 }
 
-// lineRates returns the values of the setting lab.lineRate: the rate of a shaped NIC from 100 kbit/s, or 0 for unshaped.
-func lineRates() values[float64] {
+// lineRateValues returns the values of the setting lab.lineRate: the rate of a shaped NIC from 100 kbit/s, or 0 for unshaped.
+func lineRateValues() values[float64] {
 	v := values[float64]{parse: parseBitRate, format: formatRate, schema: position.Rate}
 	_, v.wrong = rangeCheck(1e5, MaxRate, formatRate)
 	v.rang = "100K to 1T bit/s"
-	return orZero(v, " for unshaped")
+	return withZero(v, " for unshaped")
 }
 
-// textValues returns the values of a setting that is any text. wrong returns what is wrong with a text other than ""; nil allows
-// every text.
+// textValues returns the values of a setting that is any text. wrong returns what is wrong with a text; it is not
+// called for "". A nil wrong allows every text.
 func textValues(wrong func(string) string) values[string] {
 	return values[string]{
-		parse: anyText, format: func(s string) string { return s }, schema: position.Text,
+		parse: parseText, format: func(s string) string { return s }, schema: position.Text,
 		wrong: func(s string) string {
 			if s == "" || wrong == nil {
 				return ""
@@ -136,8 +136,8 @@ func textValues(wrong func(string) string) values[string] {
 	}
 }
 
-// listValues returns the values of a setting that is a list, separated by commas on the command line. item is the schema of an
-// item. read reads the list of a plan file; nil reads each item with parse.
+// listValues returns the values of a setting that is a list, separated by commas on the command line. item is the
+// schema of an item. read reads the list of a plan file; with nil, each item is read with parse.
 func listValues[T any](parse func(string) (T, error), item map[string]any, read func(d *decoder, at *[]T) position.Read) values[[]T] {
 	if read == nil {
 		read = func(d *decoder, at *[]T) position.Read { return position.Values(d.Decoder, at, parse) }
@@ -150,11 +150,12 @@ func listValues[T any](parse func(string) (T, error), item map[string]any, read 
 }
 
 // texts are the values of a setting that is a list of any texts.
-var texts = listValues(anyText, position.Text, nil)
+var texts = listValues(parseText, position.Text, nil)
 
-func anyText(s string) (string, error) { return s, nil }
+func parseText(s string) (string, error) { return s, nil }
 
-// labelValues returns the values of a setting that maps names to values, name=value on the command line.
+// labelValues returns the values of a setting that maps names to values. On the command line they are name=value,
+// separated by commas.
 func labelValues(parse func(string) (map[string]string, error)) values[map[string]string] {
 	return values[map[string]string]{
 		parse: parse, schema: position.Labels,
@@ -183,7 +184,8 @@ var quantities = textValues(func(s string) string {
 	return ""
 })
 
-// precisions are the values of a setting that is a share below 1, such as 0.05 or 5%; 0 in a plan means not set.
+// precisions are the values of a setting that is a share below 1, such as 0.05 or 5%. In a plan, 0 means that it is not
+// set.
 var precisions = values[float64]{
 	parse:  func(s string) (float64, error) { return parseShare(s, "share", 0, 1) },
 	format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: position.Share,
@@ -195,8 +197,8 @@ var precisions = values[float64]{
 	},
 }
 
-// shareValues returns the values of a setting that is a share from low to high. what names the share in errors; rang describes
-// the range.
+// shareValues returns the values of a setting that is a share from low to high. what is the name of the share in
+// errors. rang describes the range.
 func shareValues(what string, low, high float64, rang string, schema map[string]any) values[float64] {
 	v := values[float64]{rang: rang, schema: schema, format: FormatShare}
 	v.parse = func(s string) (float64, error) { return parseShare(s, what, low, high) }
@@ -204,8 +206,8 @@ func shareValues(what string, low, high float64, rang string, schema map[string]
 	return v
 }
 
-// parseShare parses a share, "5%" or "0.05", and rounds it to a millionth. It fails outside of low to high. what names the
-// share in errors.
+// parseShare parses a share, "5%" or "0.05", and rounds it to a millionth. It fails outside the range from low to high.
+// what is the name of the share in errors.
 func parseShare(s, what string, low, high float64) (float64, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(digits, 64)
@@ -221,7 +223,8 @@ func parseShare(s, what string, low, high float64) (float64, error) {
 	return math.Round(v*shareGrain) / shareGrain, nil
 }
 
-// shareGrain is the number of steps between the shares 0 and 1: a share and its text convert into each other exactly.
+// shareGrain is the number of steps between the shares 0 and 1. Shares are rounded to a step, so that a share and its
+// text convert into each other exactly.
 const shareGrain = 1e6
 
 // FormatShare formats a share as in plan files and on the command line: "5%".
@@ -254,7 +257,7 @@ func sizeValues(high int) values[int] {
 	}
 }
 
-// Values of options: rates are in bit/s, requestRates in requests per second (to a thousandth). loads are shares of the
+// Values of options. rates are in bit/s, requestRates in requests per second to a thousandth. loads are shares of the
 // capacity, losses shares of packets.
 var (
 	rates        = values[float64]{rang: "0 to 1T bit/s", parse: parseBitRate, format: formatRate, schema: position.Rate}

@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// settings has the result of Settings. It is built on first use, because an agent does not need it.
+// settings stores the result of Settings. It is made on first use, because an agent does not need it.
 var settings struct {
 	sync.Once
 	all []Setting
@@ -35,32 +35,32 @@ func measureSettings() []Setting {
 	return []Setting{
 		newSetting(Setting{Key: "name", Where: everywhere, Help: "`text` for reports"}, textValues(nil), func(p *Plan) *string { return &p.Name }),
 		newSetting(Setting{Key: "environment", Flag: "env", Where: everywhere, Common: true, Always: true, Help: "`environment`: lab, kubernetes or kind"},
-			oneOf(environments...), func(p *Plan) *string { return &p.Environment }),
+			wordValues(environments...), func(p *Plan) *string { return &p.Environment }),
 		newSetting(Setting{Key: "profiles", Flag: "profiles", Where: everywhere, Common: true, Always: true,
 			Help: "`names` of profiles or variants, separated by commas (cnibench list profiles)"},
-			listValues(ParseVariant, variantSchema(), (*decoder).readProfiles), func(p *Plan) *[]Variant { return &p.Profiles }),
+			listValues(ParseVariant, variantSchema(), (*decoder).profilesReader), func(p *Plan) *[]Variant { return &p.Profiles }),
 		newSetting(Setting{Key: "sweep", Flag: "sweep", Where: inLab, Common: true,
 			Help: "`values` of one condition, such as services=0,1K,10K: each profile is measured at each of them"},
 			values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: position.Text}, func(p *Plan) *Sweep { return &p.Sweep }),
 		newSetting(Setting{Key: "paths", Flag: "paths", Where: everywhere, Common: true, Always: true,
 			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
-			pathLists(), func(p *Plan) *[]Path { return &p.Paths }),
+			pathListValues(), func(p *Plan) *[]Path { return &p.Paths }),
 		newSetting(Setting{Key: "workloads", Flag: "workloads", Where: everywhere, Common: true, Always: true,
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
-			listValues(ParseWorkload, workloadSchema(), (*decoder).readWorkloads), func(p *Plan) *[]Workload { return &p.Workloads }),
+			listValues(ParseWorkload, workloadSchema(), (*decoder).workloadsReader), func(p *Plan) *[]Workload { return &p.Workloads }),
 		newSetting(Setting{Key: "flows", Flag: "flows", Where: inLab, PerVariant: true, Help: "`number` of flows of every workload; 0 is as each says"},
-			wholeNumbers(0, maxFlows), func(p *Plan) *int { return &p.Flows }),
+			wholeNumberValues(0, maxFlows), func(p *Plan) *int { return &p.Flows }),
 		newSetting(Setting{Key: "message", Flag: "message", Where: inLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
-			wholeNumbers(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
+			wholeNumberValues(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
 		newSetting(Setting{Key: "pairs", Flag: "pairs", Where: everywhere, Common: true,
 			Help: "`pairs` of nodes to measure each case between: all, ring, sample=N, or a file with two names a line"},
 			textValues(mesh.Check), func(p *Plan) *string { return &p.Pairs.Which }),
 		newSetting(Setting{Key: "concurrency", Flag: "concurrency", Where: everywhere, Help: "`number` of pairs measured at once, without a common node; 0 is 1: pairs share the network"},
-			wholeNumbers(0, maxAtOnce), func(p *Plan) *int { return &p.Pairs.Concurrency }),
+			wholeNumberValues(0, maxAtOnce), func(p *Plan) *int { return &p.Pairs.Concurrency }),
 		newSetting(Setting{Key: "repetitions", Flag: "repetitions", Where: everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
-			wholeNumbers(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
+			wholeNumberValues(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
 		newSetting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: everywhere, Help: "`number` of times at most, to reach the precision"},
-			wholeNumbers(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
+			wholeNumberValues(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
 		newSetting(Setting{Key: "precision", Flag: "precision", Where: everywhere, Help: "measure on until decided or of this half-width, a `share` such as 0.05 or 5%"},
 			precisions, func(p *Plan) *float64 { return &p.Precision }),
 		newSetting(Setting{Key: "margin", Flag: "margin", Where: everywhere, Help: "`share` up to which a difference does not matter, such as 3%; 0 is 3%"},
@@ -83,8 +83,8 @@ func measureSettings() []Setting {
 	}
 }
 
-// ParsePaths parses names of paths separated by commas. "all" is every path except those to load balancers, whose addresses
-// may be public.
+// ParsePaths parses names of paths separated by commas. "all" is every path except those to load balancers, whose
+// addresses may be public. The error lists every wrong name.
 func ParsePaths(s string) ([]Path, error) {
 	if s == "all" {
 		return each.Where(Paths, func(q Path) bool { return q.To != LoadBalancer }), nil
@@ -96,23 +96,23 @@ func ParsePaths(s string) ([]Path, error) {
 func labSettings() []Setting {
 	return []Setting{
 		newSetting(Setting{Key: "lab.nodes", Flag: "nodes", Where: inLab, PerVariant: true, Help: "`number` of nodes of each profile"},
-			wholeNumbers(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
+			wholeNumberValues(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
 		newSetting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: inLab, PerVariant: true, Help: "`number` of pods on each node"},
-			wholeNumbers(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
+			wholeNumberValues(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
 		newSetting(Setting{Key: "lab.nic", Flag: "nic", Where: inLab, PerVariant: true, Help: "NIC `model`: ideal (super-packets cross) or wire (segmentation off)"},
-			oneOf(NICIdeal, NICWire), func(p *Plan) *NIC { return &p.Lab.NIC }),
+			wordValues(NICIdeal, NICWire), func(p *Plan) *NIC { return &p.Lab.NIC }),
 		newSetting(Setting{Key: "lab.gro", Flag: "gro", Where: inLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
-			oneOf(condition.GROOff, condition.GROOn, condition.GROUDP), func(p *Plan) *condition.GRO { return &p.Lab.GRO }),
+			wordValues(condition.GROOff, condition.GROOn, condition.GROUDP), func(p *Plan) *condition.GRO { return &p.Lab.GRO }),
 		newSetting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: inLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
-			oneOf(condition.BigTCPOff, condition.BigTCPOn), func(p *Plan) *condition.BigTCP { return &p.Lab.BigTCP }),
+			wordValues(condition.BigTCPOff, condition.BigTCPOn), func(p *Plan) *condition.BigTCP { return &p.Lab.BigTCP }),
 		newSetting(Setting{Key: "lab.cpu", Flag: "cpu", Where: everywhere, Help: "CPU `placement` of nodes of one machine: one CPU, split between nodes, or auto"},
-			oneOf(condition.PlacementAuto, condition.PlacementOne, condition.PlacementSplit), func(p *Plan) *condition.Placement { return &p.Lab.CPU }),
+			wordValues(condition.PlacementAuto, condition.PlacementOne, condition.PlacementSplit), func(p *Plan) *condition.Placement { return &p.Lab.CPU }),
 		newSetting(Setting{Key: "lab.rps", Flag: "rps", Where: inLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
-			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
+			wordValues(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
 		newSetting(Setting{Key: "lab.mtu", Flag: "mtu", Where: inLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
-			wholeNumbers(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
+			wholeNumberValues(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
 		newSetting(Setting{Key: "lab.podMTU", Flag: "pod-mtu", Where: inLab, PerVariant: true, Help: "MTU of pods in `bytes`; 0 is what the profile leaves of --mtu"},
-			podMTUs(), func(p *Plan) *int { return &p.Lab.PodMTU }),
+			podMTUValues(), func(p *Plan) *int { return &p.Lab.PodMTU }),
 		newSetting(Setting{Key: "lab.delay", Flag: "delay", Where: inLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
 			durationValues(0, maxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
 		newSetting(Setting{Key: "lab.loss", Flag: "loss", Where: inLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
@@ -120,37 +120,37 @@ func labSettings() []Setting {
 		newSetting(Setting{Key: "lab.plants", Flag: "plant", Where: inLab, Help: "`faults` of nodes and links, such as node-3=delay:2ms,node-5/node-9=loss:1%,node-7=rate:100M"},
 			plantValues(), func(p *Plan) *[]mesh.Plant { return &p.Lab.Plants }),
 		newSetting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: inLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
-			lineRates(), func(p *Plan) *float64 { return &p.Lab.LineRate }),
+			lineRateValues(), func(p *Plan) *float64 { return &p.Lab.LineRate }),
 		newSetting(Setting{Key: "lab.services", Flag: "services", Where: inLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
-			wholeNumbers(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
+			wholeNumberValues(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
 		newSetting(Setting{Key: "lab.endpoints", Flag: "endpoints", Where: inLab, PerVariant: true, Help: "`number` of endpoints of each of these Services"},
-			wholeNumbers(1, maxEndpoints), func(p *Plan) *int { return &p.Lab.Endpoints }),
+			wholeNumberValues(1, maxEndpoints), func(p *Plan) *int { return &p.Lab.Endpoints }),
 		newSetting(Setting{Key: "lab.position", Flag: "position", Where: inLab, PerVariant: true, Help: "`place` of the measured Services among them: first, middle or last"},
-			oneOf(condition.PositionFirst, condition.PositionMiddle, condition.PositionLast), func(p *Plan) *condition.Position { return &p.Lab.Position }),
+			wordValues(condition.PositionFirst, condition.PositionMiddle, condition.PositionLast), func(p *Plan) *condition.Position { return &p.Lab.Position }),
 		newSetting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: inLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
-			oneOf(condition.ProxyIptables, condition.ProxyNftables, condition.ProxyIPVS), func(p *Plan) *condition.ProxyMode { return &p.Lab.ServiceProxy }),
+			wordValues(condition.ProxyIptables, condition.ProxyNftables, condition.ProxyIPVS), func(p *Plan) *condition.ProxyMode { return &p.Lab.ServiceProxy }),
 		newSetting(Setting{Key: "lab.family", Flag: "family", Where: everywhere, Help: "`version` of IP: 4 or 6"},
 			families, func(p *Plan) *int { return &p.Lab.Family }),
 		newSetting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
-			oneOf(condition.TrafficCluster, condition.TrafficLocal), func(p *Plan) *condition.TrafficPolicy { return &p.Lab.TrafficPolicy }),
+			wordValues(condition.TrafficCluster, condition.TrafficLocal), func(p *Plan) *condition.TrafficPolicy { return &p.Lab.TrafficPolicy }),
 		newSetting(Setting{Key: "lab.policies", Flag: "policies", Where: inLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
-			wholeNumbers(0, maxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
+			wholeNumberValues(0, maxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
 		newSetting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: inLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
-			wholeNumbers(0, maxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
+			wholeNumberValues(0, maxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
 		newSetting(Setting{Key: "lab.connections", Flag: "connections", Where: inLab, PerVariant: true, Help: "`number` of other connections that each node tracks meanwhile"},
-			wholeNumbers(0, maxStanding), func(p *Plan) *int { return &p.Lab.Connections }),
+			wholeNumberValues(0, maxStanding), func(p *Plan) *int { return &p.Lab.Connections }),
 		newSetting(Setting{Key: "lab.churn", Flag: "churn", Where: inLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
 			churns, func(p *Plan) *churn { return &p.Lab.Churn }),
 		newSetting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: inLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
-			oneOf(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
+			wordValues(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
 		newSetting(Setting{Key: "lab.flowtable", Flag: "flowtable", Where: inLab, PerVariant: true, Help: "`packets` after which a connection passes the rules by a flowtable; 0 is never; kindnet, and 1 in calico-nftables"},
-			wholeNumbers(0, profile.MaxFlowtable), func(p *Plan) *int { return &p.Lab.Flowtable }),
+			wholeNumberValues(0, profile.MaxFlowtable), func(p *Plan) *int { return &p.Lab.Flowtable }),
 		newSetting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: inLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
-			oneOf(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
+			wordValues(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
 		newSetting(Setting{Key: "lab.encryption", Flag: "encryption", Where: inLab, PerVariant: true, Help: "`encryption` of packets between nodes: off; wireguard in profiles of Calico and Cilium; ipsec in cilium-native"},
-			oneOf(condition.EncryptionOff, condition.EncryptionWireGuard, condition.EncryptionIPsec), func(p *Plan) *condition.Encryption { return &p.Lab.Encryption }),
+			wordValues(condition.EncryptionOff, condition.EncryptionWireGuard, condition.EncryptionIPsec), func(p *Plan) *condition.Encryption { return &p.Lab.Encryption }),
 		newSetting(Setting{Key: "lab.iptables", Flag: "iptables", Where: inLab, Help: "iptables `backend`: nft, legacy or auto"},
-			oneOf(condition.IptablesAuto, condition.IptablesNFT, condition.IptablesLegacy), func(p *Plan) *condition.IptablesBackend { return &p.Lab.Iptables }),
+			wordValues(condition.IptablesAuto, condition.IptablesNFT, condition.IptablesLegacy), func(p *Plan) *condition.IptablesBackend { return &p.Lab.Iptables }),
 	}
 }
 
@@ -160,9 +160,9 @@ func clusterSettings() []Setting {
 		newSetting(Setting{Key: "kubernetes.contexts", Flag: "context", Common: true, Help: "`contexts` of the kubeconfig, separated by commas; several are measured interleaved"},
 			texts, func(p *Plan) *[]string { return &p.Cluster.Contexts }),
 		newSetting(Setting{Key: "kubernetes.clientNode", Flag: "client-node", Help: "`node` of the client; chosen if not given"},
-			textValues(wrongNode), func(p *Plan) *string { return &p.Cluster.ClientNode }),
+			textValues(nodeNameFault), func(p *Plan) *string { return &p.Cluster.ClientNode }),
 		newSetting(Setting{Key: "kubernetes.serverNode", Flag: "server-node", Help: "`node` of the server; chosen if not given"},
-			textValues(wrongNode), func(p *Plan) *string { return &p.Cluster.ServerNode }),
+			textValues(nodeNameFault), func(p *Plan) *string { return &p.Cluster.ServerNode }),
 		newSetting(Setting{Key: "kubernetes.nodeSelector", Flag: "node-selector", Help: "`labels` of the nodes to choose from, such as pool=net"},
 			labelValues(kubetext.ParseLabels), func(p *Plan) *map[string]string { return &p.Cluster.NodeSelector }),
 		newSetting(Setting{Key: "kubernetes.tolerations", Flag: "tolerations", Help: "`taints` that are tolerated, such as dedicated=net:NoSchedule, separated by commas; * is all"},
@@ -200,7 +200,7 @@ func clusterSettings() []Setting {
 		newSetting(Setting{Key: "kubernetes.serviceAnnotations", Flag: "service-annotations", Help: "`annotations` of its Services, [prefix/]name=value separated by commas: clouds choose a balancer by them"},
 			labelValues(kubetext.ParseAnnotations), func(p *Plan) *map[string]string { return &p.Cluster.ServiceAnnotations }),
 		newSetting(Setting{Key: "kubernetes.loadBalancerTimeout", Flag: "load-balancer-timeout", Help: "`time` to wait for its address, 0 for two minutes; without an address the path is not served"},
-			orZero(durationValues(time.Second, time.Hour), ""), func(p *Plan) *time.Duration { return &p.Cluster.LoadBalancerTimeout }),
+			withZero(durationValues(time.Second, time.Hour), ""), func(p *Plan) *time.Duration { return &p.Cluster.LoadBalancerTimeout }),
 		newSetting(Setting{Key: "kubernetes.ttl", Flag: "ttl", Help: "`time` after which what a killed run left may be removed; default twice the run"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Cluster.TTL }),
 		newSetting(Setting{Key: "kubernetes.sessionAffinity", Flag: "session-affinity", Switch: true, Help: "the measured Services keep a client with one backend"},
@@ -216,15 +216,15 @@ func clusterSettings() []Setting {
 	return all
 }
 
-// pathLists returns the values of a setting that is a list of paths or the word "all".
-func pathLists() values[[]Path] {
+// pathListValues returns the values of a setting that is a list of paths or the word "all".
+func pathListValues() values[[]Path] {
 	v := listValues(ParsePath, position.Enum(Texts(Paths)...), nil)
 	v.parse = ParsePaths
 	return v
 }
 
-// windowValues returns the values of the setting duration. A plan may have 0, which leaves the choice to Fit; a file or a flag
-// cannot give 0.
+// windowValues returns the values of the setting duration. A plan may have the value 0, which leaves the choice to Fit.
+// A file or a flag cannot give 0.
 func windowValues() values[time.Duration] {
 	v := durationValues(minWindow, maxWindow)
 	given := v
@@ -238,16 +238,16 @@ func windowValues() values[time.Duration] {
 	return v
 }
 
-func wrongNode(name string) string {
+func nodeNameFault(name string) string {
 	if kubetext.IsSubdomain(name) {
 		return ""
 	}
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
 }
 
-// settingsOf returns the settings directly below prefix, by their key without prefix, each with the function that reads it
-// into p.
-func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
+// settingKeys returns the keys of the settings directly below prefix, each with the function that reads its value into
+// p. The keys are without prefix.
+func (d *decoder) settingKeys(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
 	for _, s := range Settings() {
 		if key, ok := strings.CutPrefix(s.Key, prefix); ok && !strings.Contains(key, ".") {
@@ -262,9 +262,9 @@ func (d *decoder) planKeys(p *Plan) position.Keys {
 	known := position.Keys{
 		"apiVersion": d.Constant(APIVersion),
 		"kind":       d.Constant("Plan"),
-		"lab":        d.Within(d.settingsOf(p, "lab.")),
-		"kubernetes": d.Within(d.settingsOf(p, "kubernetes.")),
+		"lab":        d.Within(d.settingKeys(p, "lab.")),
+		"kubernetes": d.Within(d.settingKeys(p, "kubernetes.")),
 	}
-	maps.Copy(known, d.settingsOf(p, ""))
+	maps.Copy(known, d.settingKeys(p, ""))
 	return known
 }

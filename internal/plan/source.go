@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OwnSource is a profile file with its content when the plan was made, so that a result shows what it measured.
+// OwnSource is a profile file with the content that it had when the plan was made. So a result shows what was measured.
 type OwnSource struct {
 	Name string `json:"name"`
 	// File is the path as the user gave it. Text is its content.
@@ -24,7 +24,7 @@ type OwnPart struct {
 	Text string `json:"text,omitempty"`
 }
 
-// File returns the profile file that v names in place of a profile, or "".
+// File returns the profile file that v has in place of the name of a profile, or "".
 func (v Variant) File() string {
 	name := v.Profile()
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.Contains(name, "/") {

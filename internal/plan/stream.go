@@ -9,24 +9,24 @@ import (
 // Stream sends bulk data over TCP or UDP.
 type Stream struct {
 	Protocol Protocol
-	// Flows is the number of concurrent 5-tuples, each with a thread of its own.
+	// Flows is the number of concurrent 5-tuples. Each has its own thread.
 	Flows int
 	// MessageSize is the payload of one send call in bytes.
 	MessageSize int
 	// Mix is "" for datagrams of one size, or IMIX. With IMIX, MessageSize is the mean size of a datagram.
 	Mix string
-	// Rate is the intended load over UDP in each direction, in bit/s of payload, summed over all flows; 0 is as fast as
-	// possible.
+	// Rate is the intended load over UDP in each direction: bit/s of payload, summed over all flows. With 0, datagrams
+	// are sent as fast as possible.
 	Rate float64
-	// Mode is how bytes are moved. UDP: "" sends a packet per call, GSO leaves the segmentation to the device or its
-	// driver (UDP_SEGMENT, UDP_GRO). TCP: "copy" (comparable with iperf3), "sendfile" (from a memfd), "trunc" (copy on
-	// send, MSG_TRUNC on receive).
+	// Mode is how bytes are moved. Over UDP, "" sends one packet for each call, and GSO leaves the segmentation to the
+	// device or its driver (UDP_SEGMENT, UDP_GRO). Over TCP, it is "copy" (comparable with iperf3), "sendfile" (from a
+	// memfd) or "trunc" (copy on send, MSG_TRUNC on receive).
 	Mode string
-	// Buffer is the requested size of both buffers of every socket in bytes. 0 is the engine's default: the kernel's
-	// own for TCP, and 4 MiB to receive for UDP.
+	// Buffer is the requested size of both buffers of every socket in bytes. 0 is the default: for TCP that of the
+	// kernel, for UDP a receive buffer of 4 MiB.
 	Buffer     int
 	Congestion string
-	// NIC is the model of the nodes' NICs for this workload; "" means the lab's.
+	// NIC is the model of the nodes' NICs for this workload; "" means the model of the lab.
 	NIC NIC
 	// Reverse makes the server send (netperf's MAERTS).
 	Reverse bool
@@ -42,14 +42,14 @@ const (
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []option{
 	transportOption(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
-	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
+	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumberValues(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
 	messageOption(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
-	fieldOption("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).onlyOver(UDP),
-	fieldOption("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),
+	fieldOption("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).restrictedTo(UDP),
+	fieldOption("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", wordValues("copy", "sendfile", "trunc", GSO),
 		func(s *Stream) *string { return &s.Mode }),
 	fieldOption("buffer", "buffer", "socket buffers", sizeValues(maxBuffer), func(s *Stream) *int { return &s.Buffer }),
-	fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).onlyOver(TCP),
-	fieldOption("nic", "nic", "NIC model of the lab between nodes, where it is not that of the run", oneOf(NICIdeal, NICWire), func(s *Stream) *NIC { return &s.NIC }),
+	fieldOption("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).restrictedTo(TCP),
+	fieldOption("nic", "nic", "NIC model of the lab between nodes, where it is not that of the run", wordValues(NICIdeal, NICWire), func(s *Stream) *NIC { return &s.NIC }),
 	byTool,
 	byWindow,
 	boolOption("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),
@@ -76,7 +76,7 @@ func (s Stream) normalize() Spec {
 	s.Protocol, s.Flows = cmp.Or(s.Protocol, TCP), max(s.Flows, 1)
 	if s.Protocol == UDP {
 		s.Congestion = ""
-		s.MessageSize, s.Mode = datagramForm(s.MessageSize, s.Mix, s.Mode)
+		s.MessageSize, s.Mode = normalizeDatagrams(s.MessageSize, s.Mix, s.Mode)
 		return s
 	}
 	s.Rate, s.Mix = 0, ""

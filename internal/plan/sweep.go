@@ -15,16 +15,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Sweep gives one condition several values in one run. Each profile of the plan is measured with each value, as a
+// Sweep lists several values of one condition for one run. Each profile of the plan is measured with each value, as a
 // variant. The zero value sweeps nothing.
 type Sweep struct {
-	// Condition is the flag of a setting with whole numbers.
+	// Condition is the flag of a setting whose values are whole numbers.
 	Condition string
-	// Points are the values of the condition, in rising order.
+	// Points are the values of the condition, in ascending order.
 	Points []int
 }
 
-// String returns the text that ParseSweep parses, "" for the zero value.
+// String returns the text from which ParseSweep returns s, "" for the zero value.
 func (s Sweep) String() string {
 	if s.IsZero() {
 		return ""
@@ -53,13 +53,13 @@ func (s Sweep) variantAt(v Variant, point int) Variant {
 	return swept
 }
 
-// Swept has the variants of one profile of the plan, one for each point of the sweep, in order.
+// Swept has the variants of one profile of the plan, one for each point of the sweep, in the order of the points.
 type Swept struct {
 	Of       Variant
 	Variants []Variant
 }
 
-// Swept returns the profiles of the plan with the variants from the sweep; nil without a sweep.
+// Swept returns each profile of the plan with its variants from the sweep. It returns nil without a sweep.
 func (p Plan) Swept() []Swept {
 	if p.Sweep.IsZero() {
 		return nil
@@ -77,13 +77,14 @@ func (p Plan) Variants() []Variant {
 	return slices.Concat(each.Of(p.Swept(), func(s Swept) []Variant { return s.Variants })...)
 }
 
-// sweepableFlags returns the conditions that a sweep may have: variants may set them, and their values are whole numbers.
+// sweepableFlags returns the flags of the conditions that a sweep may have. Variants may set these conditions, and
+// their values are whole numbers.
 func sweepableFlags() []string {
-	return flagsOf(func(s Setting) bool { return s.PerVariant && s.Number })
+	return flagsWhere(func(s Setting) bool { return s.PerVariant && s.Number })
 }
 
-// ParseSweep parses CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may be in any order. "" is the zero
-// Sweep. The error lists every fault.
+// ParseSweep parses CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may be in any order. The text "" is
+// the zero Sweep. The error lists every fault.
 func ParseSweep(text string) (Sweep, error) {
 	if text == "" {
 		return Sweep{}, nil
@@ -132,8 +133,8 @@ func ParseSweep(text string) (Sweep, error) {
 	return s, nil
 }
 
-// Changes returns which kind of object a run with this sweep also changes, to measure the cost of a change. It returns "" for
-// conditions that have no such objects.
+// Changes returns the kind of object that a run with this sweep also changes, in order to measure the cost of a change.
+// It returns "" for conditions without such objects.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
 	case "", "flows", "message", "connections", "flowtable":
@@ -162,7 +163,7 @@ func (fs *faults) checkSweep(p Plan) {
 			continue
 		}
 		for _, point := range p.Sweep.Points {
-			if why := p.Sweep.variantAt(v, point).Lab(p.Lab).contradictions(); why != "" {
+			if why := p.Sweep.variantAt(v, point).Lab(p.Lab).whyContradictory(); why != "" {
 				fs.Add("sweep", "%s: %s", p.Sweep.variantAt(v, point), why)
 			}
 			fs.checkLoad(p, "sweep", p.Sweep.variantAt(v, point))
@@ -170,7 +171,8 @@ func (fs *faults) checkSweep(p Plan) {
 	}
 }
 
-// whyUseless returns why a condition has no effect on a profile or cannot be set for the profile, "" otherwise.
+// whyUseless returns why a condition has no effect on the profile of v, or cannot be set for it. It returns "" if the
+// condition can be used, and for an unknown profile.
 func whyUseless(flag string, v Variant) string {
 	p, known := profile.Lookup(v.Profile())
 	if !known {
@@ -239,8 +241,8 @@ func whyUseless(flag string, v Variant) string {
 	return ""
 }
 
-// contradictions returns which conditions of l contradict each other, "" if l has no contradictions.
-func (l Lab) contradictions() string {
+// whyContradictory returns a description of the conditions of l that contradict each other. It returns "" if none do.
+func (l Lab) whyContradictory() string {
 	var wrong []string
 	refuse := func(when bool, format string, args ...any) {
 		if when {
@@ -264,7 +266,8 @@ func (l Lab) contradictions() string {
 	return strings.Join(wrong, "; ")
 }
 
-// programmingTime returns about how long it takes to load the Services and policies of a variant on its nodes, on two CPUs.
+// programmingTime returns an estimate of how long it takes to load the Services and policies of a variant on its nodes,
+// with two CPUs.
 func (l Lab) programmingTime(v Variant) time.Duration {
 	p, _ := profile.Lookup(v.Profile())
 	per := 400 * time.Microsecond
@@ -279,8 +282,8 @@ func (l Lab) programmingTime(v Variant) time.Duration {
 	return time.Duration(l.Services)*per + l.policyTime(p)
 }
 
-// policyTime returns about how long it takes to load the policies of a profile. In nftables, the time grows with the square
-// of their number, since the kernel searches all sets to find one.
+// policyTime returns an estimate of how long it takes to load the policies of a profile. In nftables, the time grows
+// with the square of their number, because the kernel searches all sets to find one.
 func (l Lab) policyTime(p profile.Profile) time.Duration {
 	switch sets := l.Policies + l.PoliciesUnselected; {
 	case p.Policy == "none":

@@ -47,7 +47,7 @@ func TestParseSweep(t *testing.T) {
 // sweptPlan is a plan with a sweep of two profiles.
 func sweptPlan(profiles string, sweep string) Plan {
 	p := Preset("standard")
-	for _, name := range splitOutside(profiles) {
+	for _, name := range splitAtOuterCommas(profiles) {
 		p.Profiles = append(p.Profiles, VariantOf(name))
 	}
 	p.Profiles = p.Profiles[len(Preset("standard").Profiles):]

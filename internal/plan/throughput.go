@@ -12,28 +12,28 @@ type Throughput struct {
 	// MessageSize and Mix have the same meaning as in Stream.
 	MessageSize int
 	Mix         string
-	// Rate is the maximum rate in bit/s, with which the search begins. With 0, it begins by sending as fast as possible.
+	// Rate is the highest rate that the search tries first, in bit/s. With 0, it begins by sending as fast as possible.
 	Rate float64
-	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to maxLoss.
+	// Loss is the accepted share of lost datagrams, from 0 (default, as in RFC 2544) to maxLoss.
 	Loss float64
 	// Mode and Buffer have the same meaning as in Stream.
 	Mode   string
 	Buffer int
 }
 
-// maxLoss is the largest share of packets that a throughput search may accept as lost, or that a lab may drop on purpose.
+// maxLoss is the largest share of lost packets that a throughput search may accept or a lab may cause on purpose.
 const maxLoss = 0.5
 
 // maxDelay is the largest delay that a lab may add to what a host sends.
 const maxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []option{
-	onlyTransport[Throughput](UDP),
-	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
+	singleTransportOption[Throughput](UDP),
+	fieldOption("flows", "flows", "concurrent flows, each with a thread", wholeNumberValues(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messageOption(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	fieldOption("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
 	fieldOption("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
-	fieldOption("mode", "mode", "gso hands the kernel many packets at a time", oneOf(GSO), func(s *Throughput) *string { return &s.Mode }),
+	fieldOption("mode", "mode", "gso hands the kernel many packets at a time", wordValues(GSO), func(s *Throughput) *string { return &s.Mode }),
 	fieldOption("buffer", "buffer", "socket buffers", sizeValues(maxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
 	byWindow,
@@ -49,7 +49,7 @@ func (s Throughput) Traits() Traits {
 
 func (s Throughput) normalize() Spec {
 	s.Flows = max(s.Flows, 1)
-	s.MessageSize, s.Mode = datagramForm(s.MessageSize, s.Mix, s.Mode)
+	s.MessageSize, s.Mode = normalizeDatagrams(s.MessageSize, s.Mix, s.Mode)
 	return s
 }
 
@@ -58,8 +58,8 @@ func (s Throughput) addFaults(f *faultList) {
 	f.checkDatagrams(n.MessageSize, n.Mix, n.Mode)
 }
 
-// Probe returns the workload of a throughput search at rate in bit/s of payload, 0 for as fast as possible: a UDP
-// stream with the same datagrams on the same flows.
+// Probe returns the workload of one probe of a throughput search: a UDP stream with the same datagrams on the same
+// flows. rate is in bit/s of payload, 0 for as fast as possible.
 func (s Throughput) Probe(rate float64) Workload {
 	return Workload{Spec: Stream{Protocol: UDP, Flows: s.Flows, MessageSize: s.MessageSize, Mix: s.Mix, Rate: rate, Mode: s.Mode, Buffer: s.Buffer}}.Normalize()
 }

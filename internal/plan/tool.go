@@ -12,18 +12,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// ownEngine is the name of our own load engine where a tool can be chosen.
+// ownEngine is the value of the option tool that means our own load engine.
 const ownEngine = "own"
 
-// Tool describes, for a plan, a program that sends workloads in place of our engine. Package external runs the programs and
-// registers them.
+// Tool describes a program that sends workloads in place of our engine. Package external runs the programs and
+// registers them here.
 type Tool struct {
 	// Name is the value of the option tool and of the flag --tool.
 	Name string
 	// Kinds has one spec of each kind of workload that the tool can send.
 	Kinds []Spec
-	// Lacks returns why the tool cannot send a normalized workload of one of Kinds, "" if it can. nil means that it can send
-	// all of them.
+	// Lacks returns why the tool cannot send a normalized workload of one of Kinds, "" if it can. A nil Lacks means
+	// that it can send all of them.
 	Lacks func(w Workload) string
 	// WholeSeconds is true if the tool runs for whole seconds only.
 	WholeSeconds bool
@@ -31,12 +31,12 @@ type Tool struct {
 	Omits bool
 	// Lead and Tail are the times that the tool always discards at the start and at the end of its run.
 	Lead, Tail time.Duration
-	// Ports is the number of ports of the server that the tool connects to.
+	// Ports is how many ports of the server the tool connects to.
 	Ports int
 	// Congestion is true if the tool can set the congestion control.
 	Congestion bool
-	// LooseTimes is true if the tool corrects or rounds its times, so that rate times mean time is not the number of requests
-	// under way.
+	// LooseTimes is true if the tool corrects or rounds its times. Then the rate multiplied by the mean time is not the
+	// number of requests under way.
 	LooseTimes bool
 }
 
@@ -46,7 +46,7 @@ var tools []Tool
 // Register makes a tool known to plans. Call it before a plan is read.
 func (t Tool) Register() { tools = append(tools, t) }
 
-// ToolNamed returns a registered tool; false if the name is unknown.
+// ToolNamed returns the registered tool with this name. It returns false if there is none.
 func ToolNamed(name string) (Tool, bool) {
 	return each.First(tools, func(t Tool) bool { return t.Name == name })
 }
@@ -61,7 +61,7 @@ func (t Tool) sendsKindOf(w Workload) bool {
 	return slices.ContainsFunc(t.Kinds, func(s Spec) bool { return s.kindEntry() == w.Spec.kindEntry() })
 }
 
-// OneFlow returns why a tool that supports only one flow cannot send the workload, "" if it can. Use it as Tool.Lacks.
+// OneFlow returns why a tool with only one flow cannot send the workload, "" if it can. Use it as Tool.Lacks.
 func (w Workload) OneFlow() string {
 	if w.Traits().Flows > 1 {
 		return "it has one flow"
@@ -69,7 +69,7 @@ func (w Workload) OneFlow() string {
 	return ""
 }
 
-// Beyond returns why the workload's tool cannot send it, or "". Our own engine can send every workload.
+// Beyond returns why the workload's tool cannot send it, "" if it can. Our own engine can send every workload.
 func (w Workload) Beyond() string {
 	if w.Tool == "" {
 		return ""
@@ -112,8 +112,8 @@ func (w Workload) Beyond() string {
 	return by.Lacks(n)
 }
 
-// Measured returns the actual window and warm-up of the workload; the arguments are those of the plan. A tool may only
-// support whole seconds, and may discard less or more than the plan's warm-up.
+// Measured returns the window and the warm-up that the workload really has. The arguments are those of the plan. Some
+// tools support only whole seconds, and discard less or more than the plan's warm-up.
 func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Duration) {
 	window = cmp.Or(w.Window, window)
 	t, ok := ToolNamed(w.Tool)
@@ -122,21 +122,21 @@ func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Du
 	}
 	if t.WholeSeconds {
 		edges := t.Lead + t.Tail
-		window = wholeSeconds(window+edges) - edges
+		window = roundUpToSecond(window+edges) - edges
 	}
 	if t.Omits {
-		return window, wholeSeconds(warmup)
+		return window, roundUpToSecond(warmup)
 	}
 	return window, t.Lead
 }
 
-func wholeSeconds(d time.Duration) time.Duration {
+func roundUpToSecond(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
 // WithTools returns the workloads, each followed by a copy for every named tool that can send it. left describes which
-// workloads a tool does not send, and why. The name "own" has no effect: our engine sends every workload anyway. It fails
-// for an unknown tool, and for a tool that cannot send any of the workloads.
+// workloads a tool does not send, and why. The name "own" has no effect, because our engine sends every workload
+// anyway. It fails for an unknown tool, and for a tool that cannot send any of the workloads.
 func WithTools(list []Workload, names []string) (all []Workload, left []string, err error) {
 	var asked []Tool
 	var errs []error
@@ -181,7 +181,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	return all, left, errors.Join(errs...)
 }
 
-// toolsAndVerb returns the names of tools and the verb "send" in the right number, as the start of a sentence.
+// toolsAndVerb returns the start of a sentence: the names of tools, and "sends" or "send" to match their number.
 func toolsAndVerb(tools []Tool) string {
 	names := each.Of(tools, func(t Tool) string { return t.Name })
 	if len(names) == 1 {
@@ -196,8 +196,9 @@ func (p Plan) Tools() []string {
 	return each.Once(each.Of(named, func(w Workload) string { return w.Tool }))
 }
 
-// slowTools returns the names of the tools that run for whole seconds only, for workloads without a window of their own.
-func (p Plan) slowTools() []string {
+// wholeSecondTools returns the names of the tools that run for whole seconds only. It leaves out workloads with a window of
+// their own.
+func (p Plan) wholeSecondTools() []string {
 	slow := each.Where(p.Workloads, func(w Workload) bool {
 		t, _ := ToolNamed(w.Tool)
 		return t.WholeSeconds && w.Window == 0

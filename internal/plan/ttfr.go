@@ -10,12 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TTFR creates pods at a rate. Each pod connects until one request is answered, and is then removed. It measures the time
-// to first response.
+// TTFR creates pods at a rate. Each pod connects until one request is answered, and is then removed. The measured time
+// is the time to first response.
 type TTFR struct {
 	// Rate is the number of new pods per second.
 	Rate float64
-	// Timeout bounds the time from a pod's intended start to its answer. A pod without an answer counts with this time.
+	// Timeout is the longest time from a pod's intended start to its answer. A pod without an answer counts with this
+	// time.
 	Timeout time.Duration
 }
 
@@ -25,7 +26,8 @@ const (
 	minPodRate        = 0.01
 	maxPodRate        = 200
 	defaultPodTimeout = 5 * time.Second
-	// fitPods is the number of new pods in a window that Fit chooses: the smallest number for which a median is reported.
+	// fitPods is how many new pods there are in a window that Fit chooses. It is the smallest number for which a median
+	// is reported.
 	fitPods = 20
 	// longestPodFit bounds that window.
 	longestPodFit = 20 * time.Second
@@ -42,7 +44,7 @@ var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: form
 	}}
 
 var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which come and go at a rate", title: "Time to first response of new pods", zero: TTFR{}, options: []option{
-	onlyTransport[TTFR](TCP),
+	singleTransportOption[TTFR](TCP),
 	fieldOption("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
 	fieldOption("timeout", "timeout", "time after which a pod without an answer has failed", durationValues(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
 }, apart: true, unchanged: "%s changes rules itself: measure it without churn"}
@@ -82,8 +84,8 @@ func (s TTFR) whyUnfit(window time.Duration) string {
 	return fmt.Sprintf("a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", window, least)
 }
 
-// podFit returns the shortest window that Fit may choose for a workload of new pods, 0 for any other.
-func podFit(t Traits) time.Duration {
+// leastPodWindow returns the shortest window that Fit may choose for a workload of new pods. It returns 0 for other workloads.
+func leastPodWindow(t Traits) time.Duration {
 	if !t.NewPods() {
 		return 0
 	}

@@ -15,10 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// maxCases bounds the number of cases of a plan, so that a typing error is reported and does not use up the memory.
+// maxCases is the largest number of cases of a plan. It makes a typing error a fault before the cases use up the
+// memory.
 const maxCases = 100_000
 
-// Validate returns everything that is wrong with p as Faults, or nil.
+// Validate returns everything that is wrong with p as Faults, nil if nothing is wrong.
 func (p Plan) Validate() error {
 	var fs faults
 	fs.checkProfiles(p)
@@ -78,19 +79,19 @@ func (fs *faults) checkProfiles(p Plan) {
 	checkDistinct(fs, "profiles", p.Profiles)
 	for i, name := range p.Profiles {
 		if slices.Index(p.Profiles, name) == i {
-			fs.checkProfileOf(p, "profiles", name)
+			fs.checkVariant(p, "profiles", name)
 		}
 	}
 	if p.Baseline.IsZero() {
 		fs.Add("baseline", "none is given")
 		return
 	}
-	fs.checkProfileOf(p, "baseline", p.Baseline)
+	fs.checkVariant(p, "baseline", p.Baseline)
 }
 
-func (fs *faults) checkProfileOf(p Plan, field string, name Variant) {
+func (fs *faults) checkVariant(p Plan, field string, name Variant) {
 	switch {
-	case name.File() != "": // LoadOwn reports its faults
+	case name.File() != "": // profilefile.Load reports its faults
 	case p.OnCluster():
 		fs.checkClusterProfile(field, name, p)
 	case slices.Contains(environments, p.Environment): // the profiles of another are unknown
@@ -102,19 +103,19 @@ func (fs *faults) checkProfileOf(p Plan, field string, name Variant) {
 	}
 }
 
-// checkConditions adds faults for conditions of a variant that its profile does not support, and for contradictions between
-// the conditions in force for it.
+// checkConditions adds faults for conditions of a variant that its profile does not support, and for contradictions
+// between the conditions that apply to it.
 func (fs *faults) checkConditions(p Plan, field string, v Variant) {
-	for _, flag := range perVariant() {
+	for _, flag := range variantFlags() {
 		if why := whyUseless(flag, v); v.setsCondition(flag) && why != "" {
 			fs.Add(field, "%s: %s", v, why)
 		}
 	}
-	if v.hasCondition(ofRecipe) {
+	if v.hasCondition(isRecipeCondition) {
 		fs.Add(field, "%s: version and set.KEY are for clusters: nothing is installed in the lab", v)
 	}
 	l := v.Lab(p.Lab)
-	if why := l.contradictions(); why != "" {
+	if why := l.whyContradictory(); why != "" {
 		fs.Add(field, "%s: %s", v, why)
 	}
 	if of, ok := profile.Lookup(v.Profile()); ok && of.OnNIC && l.PodMTU > l.MTU {
@@ -123,15 +124,15 @@ func (fs *faults) checkConditions(p Plan, field string, v Variant) {
 	for _, w := range p.Workloads {
 		own := l
 		own.NIC = cmp.Or(w.nicModel(), l.NIC)
-		if why := own.contradictions(); own.NIC != l.NIC && why != "" && l.contradictions() == "" {
+		if why := own.whyContradictory(); own.NIC != l.NIC && why != "" && l.whyContradictory() == "" {
 			fs.Add("workloads", "%s under %s: %s", w, v, why)
 		}
 	}
 	fs.checkLoad(p, field, v)
 }
 
-// CheckProfile returns Faults if the catalogue does not have the profile of v, or if v is not in canonical form. For an unknown
-// name, they suggest a similar name.
+// CheckProfile returns Faults if the catalogue does not have the profile of v, or if v is not in canonical form. For an
+// unknown name, the Faults suggest a similar one.
 func (v Variant) CheckProfile() error {
 	var fs faults
 	fs.checkProfile("profiles", v)
@@ -149,11 +150,12 @@ func (fs *faults) checkProfile(field string, v Variant, own ...string) {
 		}
 		return
 	}
-	fs.Add(field, "unknown profile %q%s", name, wayOut(name, own))
+	fs.Add(field, "unknown profile %q%s", name, profileAdvice(name, own))
 }
 
-// wayOut returns advice for an unknown profile name, as the end of an error. own has the names of the user's profiles.
-func wayOut(name string, own []string) string {
+// profileAdvice returns advice for an unknown profile name, to append to an error message. own has the names of the user's
+// profiles.
+func profileAdvice(name string, own []string) string {
 	if platform, p, ok := profile.DefaultOf(name); ok {
 		return fmt.Sprintf(": the default of %s is %s", platform, p.Name)
 	}
@@ -186,7 +188,7 @@ func (fs *faults) checkNumbers(p Plan) {
 	}
 }
 
-// Validate returns everything that is wrong with the conditions of the lab as Faults, or nil.
+// Validate returns everything that is wrong with the conditions of the lab as Faults, nil if nothing is wrong.
 func (l Lab) Validate() error {
 	var fs faults
 	for _, s := range Settings() {
@@ -194,7 +196,7 @@ func (l Lab) Validate() error {
 			fs.Add(s.Key, "%s", wrong)
 		}
 	}
-	if why := l.contradictions(); why != "" {
+	if why := l.whyContradictory(); why != "" {
 		fs.Add("lab.services", "%s", why)
 	}
 	return fs.Err()
@@ -211,8 +213,8 @@ func (l Lab) Filled() Lab {
 	return l
 }
 
-// Notes returns remarks on a valid plan that its author may want to act on. cases is the number of its cases. The plan must
-// have its window.
+// Notes returns remarks that may make the author of a valid plan change it. cases is the number of its cases. The plan
+// must have its window.
 func (p Plan) Notes(cases int) []string {
 	var notes []string
 	if all := p.Expected(cases); p.Budget > 0 && all > p.Budget {
@@ -224,17 +226,17 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("%d repetitions of %d cases need about %s, more than the budget of %s: %s",
 			p.Repetitions, cases, all.Round(time.Second), p.Budget, will))
 	}
-	if ttl, most := p.Lifetime(), p.longestRun(); p.OnCluster() && p.Budget == 0 && ttl < most {
+	if ttl, most := p.Lifetime(), p.longestRunTime(); p.OnCluster() && p.Budget == 0 && ttl < most {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
-	notes = append(append(notes, duplicateVariants(p)...), p.withoutEffect()...)
+	notes = append(append(notes, duplicateNotes(p)...), p.ineffectiveNotes()...)
 	for _, w := range p.Workloads {
 		if barred := p.barredPaths(w); len(barred) > 0 && w.nicModel() == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
 		}
 	}
-	if names, window := p.slowTools(), wholeSeconds(p.Duration); len(names) > 0 && window != p.Duration {
+	if names, window := p.wholeSecondTools(), roundUpToSecond(p.Duration); len(names) > 0 && window != p.Duration {
 		notes = append(notes, fmt.Sprintf("%s: window of %s instead of %s, in whole seconds", strings.Join(names, ", "), window, p.Duration))
 	}
 	if size := largestDatagram(p); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
@@ -243,9 +245,9 @@ func (p Plan) Notes(cases int) []string {
 	return notes
 }
 
-// withoutEffect returns a note for each of the settings encryption and flowtable that is set for the whole run but has no effect
-// on some profiles.
-func (p Plan) withoutEffect() (notes []string) {
+// ineffectiveNotes returns a note for each of the settings encryption and flowtable that is set for the whole run but has
+// no effect on some profiles.
+func (p Plan) ineffectiveNotes() (notes []string) {
 	encrypted := p.Lab.Encryption != "" && p.Lab.Encryption != condition.EncryptionOff
 	for _, c := range []struct {
 		flag string
@@ -263,8 +265,8 @@ func (p Plan) withoutEffect() (notes []string) {
 	return notes
 }
 
-// inForce returns p with the conditions of v applied. A pod MTU that equals the profile's default becomes 0.
-func (v Variant) inForce(p Plan) Plan {
+// planInForce returns p with the conditions of v applied. If the pod MTU equals the default of the profile, it becomes 0.
+func (v Variant) planInForce(p Plan) Plan {
 	q := v.appliedTo(p)
 	if of, ok := profile.Lookup(v.Profile()); ok && q.Lab.PodMTU == q.Lab.MTU-of.ReservedOn(q.Lab.Family) {
 		q.Lab.PodMTU = 0
@@ -272,15 +274,15 @@ func (v Variant) inForce(p Plan) Plan {
 	return q
 }
 
-// duplicateVariants returns a note for each variant that has the same conditions in force as another variant of its profile. For
-// example, mtu=1500 changes nothing if the MTU of the run is 1500.
-func duplicateVariants(p Plan) []string {
+// duplicateNotes returns a note for each variant that is measured under the same conditions as another variant of
+// its profile. For example, mtu=1500 changes nothing if the MTU of the run is 1500.
+func duplicateNotes(p Plan) []string {
 	var notes []string
 	installed := func(v Variant) string { version, sets := v.Recipe(); return fmt.Sprint(version, sets) }
 	for i, v := range p.Profiles {
 		for _, w := range p.Profiles[:i] {
 			alike := v.Profile() == w.Profile() && v.Context() == w.Context() && installed(v) == installed(w)
-			if alike && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.inForce(p), w.inForce(p)) {
+			if alike && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.planInForce(p), w.planInForce(p)) {
 				notes = append(notes, fmt.Sprintf("%s and %s are measured under the same conditions: leave one out", w, v))
 				break
 			}
@@ -289,11 +291,11 @@ func duplicateVariants(p Plan) []string {
 	return notes
 }
 
-// tunnelIPv6 is the largest number of header bytes in a datagram on an IPv6 underlay: 80 of a WireGuard tunnel, and 48 of the
-// inner IPv6 and UDP.
+// tunnelIPv6 is the largest size of the headers of a datagram on an IPv6 underlay, in bytes: 80 of a WireGuard tunnel,
+// and 48 of the inner IPv6 and UDP.
 const tunnelIPv6 = 128
 
-// largestDatagram returns the largest payload of the plan's UDP workloads in bytes, 0 without any.
+// largestDatagram returns the largest payload of the plan's UDP workloads in bytes. It returns 0 if there are none.
 func largestDatagram(p Plan) int {
 	size := 0
 	for _, w := range p.Workloads {

@@ -25,8 +25,8 @@ import (
 // other tools' archives: text that is not a condition is part of the profile's name.
 type Variant struct {
 	profile, context string
-	// conditions are CONDITION=VALUE, separated by commas. They are one text so that variants can be compared and can be keys
-	// of maps.
+	// conditions has the text CONDITION=VALUE for each condition, separated by commas. It is one text so that variants
+	// can be compared and can be keys of maps.
 	conditions string
 	twin       bool
 }
@@ -34,7 +34,8 @@ type Variant struct {
 // twinSuffix ends the name of the second instance of the baseline.
 const twinSuffix = "~twin"
 
-// VariantOf returns the variant that a text describes, without checking it. Its String returns the same text.
+// VariantOf returns the variant that a text describes, without checking it. String of the variant returns the same
+// text.
 func VariantOf(text string) Variant {
 	s, twin := strings.CutSuffix(text, twinSuffix)
 	v := Variant{profile: s, twin: twin}
@@ -49,7 +50,7 @@ func VariantOf(text string) Variant {
 	return v
 }
 
-// String returns the text form.
+// String returns the text form of v.
 func (v Variant) String() string {
 	s := v.profile
 	if v.context != "" {
@@ -79,13 +80,13 @@ func (v Variant) IsZero() bool { return v == Variant{} }
 // Profile returns the name of v's profile, without context and conditions.
 func (v Variant) Profile() string { return v.profile }
 
-// Context returns the cluster's context, or "".
+// Context returns the context of the cluster that v is measured on, or "".
 func (v Variant) Context() string { return v.context }
 
 // Conditions returns the conditions of v that differ from the run, such as "services=10000", or "".
 func (v Variant) Conditions() string { return v.conditions }
 
-// ownConditions yields the conditions of v that differ from the run. It is an iterator: use it with range.
+// ownConditions is an iterator over the conditions that v itself sets, for use with range.
 func (v Variant) ownConditions(yield func(flag, value string) bool) {
 	for part := range strings.SplitSeq(v.conditions, ",") {
 		if flag, value, _ := strings.Cut(part, "="); part != "" && !yield(strings.TrimSpace(flag), value) {
@@ -117,8 +118,8 @@ func (v Variant) Local() Variant { return v.At("") }
 // Named returns v with another profile.
 func (v Variant) Named(profile string) Variant { v.profile = profile; return v }
 
-// Under returns v with one more condition, in canonical form. It fails if a condition is invalid or given twice. The error names
-// every such condition.
+// Under returns v with one more condition, in canonical form. It fails if a condition is invalid or given twice. The
+// error names every such condition.
 func (v Variant) Under(flag, value string) (Variant, error) {
 	return v.withCondition(flag, value).canonicalForm()
 }
@@ -129,12 +130,12 @@ func (v Variant) withCondition(flag, value string) Variant {
 	return v
 }
 
-// Lab returns the conditions in force for v: the conditions of the run, overridden by those of v. NIC is NICWire if the links have
-// delay or loss.
+// Lab returns the conditions that apply to v: the conditions of the run, overridden by those of v. NIC is NICWire if
+// the links have delay or loss.
 func (v Variant) Lab(run Lab) Lab { return v.appliedTo(Plan{Lab: run}).Lab.withLinkNIC() }
 
-// withLinkNIC returns l with the NIC model that its links support: NICWire for links with delay or loss, so that they lose a
-// frame and not a super-packet.
+// withLinkNIC returns l with a NIC model that its links support. Links with delay or loss need NICWire, so that they
+// lose a frame and not a super-packet.
 func (l Lab) withLinkNIC() Lab {
 	if l.Delay > 0 || l.Loss > 0 {
 		l.NIC = NICWire
@@ -157,8 +158,8 @@ func (v Variant) appliedTo(p Plan) Plan {
 	return p
 }
 
-// Loaded returns the case with the workload that is really sent: with the flows and the message size that the plan or the
-// variant sets.
+// Loaded returns the case with the workload that is really sent, with the flows and the message size that the plan or
+// the variant sets.
 func (p Plan) Loaded(k Case) Case {
 	if w, err := k.Profile.appliedTo(p).loadedWorkload(k.Workload); err == nil { // Validate has reported it
 		k.Workload = w
@@ -166,7 +167,8 @@ func (p Plan) Loaded(k Case) Case {
 	return k
 }
 
-// loadedWorkload returns w with the flows and the message size of the plan. It fails if w does not support them or sets its own.
+// loadedWorkload returns w with the flows and the message size of the plan. It fails if w does not support them or sets
+// its own.
 func (p Plan) loadedWorkload(w Workload) (Workload, error) {
 	if w.Spec == nil {
 		return w, nil // which is reported as another fault
@@ -198,7 +200,7 @@ func (p Plan) loadedWorkload(w Workload) (Workload, error) {
 			return w, fmt.Errorf("%s has no %s that can be set: leave it out", w, c.flag)
 		}
 	}
-	return out.Normalize(), out.checkWhole()
+	return out.Normalize(), out.checkContradictions()
 }
 
 // checkLoad adds faults for workloads of the plan that do not support the flows or the message size that v itself sets.
@@ -219,7 +221,8 @@ func ParseVariant(text string) (Variant, error) {
 	return VariantOf(strings.TrimSpace(text)).canonicalForm()
 }
 
-// canonicalForm returns v with its conditions in the order of the settings, and with canonical values.
+// canonicalForm returns v with its conditions in the order of the settings, and with canonical values. It fails if a
+// condition is invalid or given twice.
 func (v Variant) canonicalForm() (Variant, error) {
 	if v.conditions == "" {
 		if strings.ContainsAny(v.profile, "()") {
@@ -243,20 +246,20 @@ func (v Variant) canonicalForm() (Variant, error) {
 	if wrong != nil {
 		return Variant{}, fmt.Errorf("variant %q: %s", v, strings.Join(wrong, "; "))
 	}
-	flags := append(perVariant(), each.Where(slices.Sorted(maps.Keys(said)), ofRecipe)...)
+	flags := append(variantFlags(), each.Where(slices.Sorted(maps.Keys(said)), isRecipeCondition)...)
 	sorted := each.Of(each.Where(flags, func(flag string) bool { return said[flag] != "" }), func(flag string) string { return flag + "=" + said[flag] })
 	v.conditions = strings.Join(sorted, ",")
 	return v, nil
 }
 
-// parseCondition parses CONDITION=VALUE and returns the value in canonical form. It fails for an unknown condition, for a condition
-// that variants cannot have, and for an invalid value.
+// parseCondition parses CONDITION=VALUE and returns the value in canonical form. It fails for an unknown condition, for
+// one that variants cannot have, and for an invalid value.
 func parseCondition(part string) (flag, value string, err error) {
 	flag, text, ok := strings.Cut(part, "=")
 	if !ok {
 		return "", "", fmt.Errorf("%q is not CONDITION=VALUE", part)
 	}
-	if ofRecipe(flag) {
+	if isRecipeCondition(flag) {
 		if !recipeValue.MatchString(text) || !recipeKey.MatchString(flag) {
 			return "", "", fmt.Errorf("%s: want letters, digits and . _ : / + -", part)
 		}
@@ -265,9 +268,9 @@ func parseCondition(part string) (flag, value string, err error) {
 	s, known := SettingOf(flag)
 	switch {
 	case !known:
-		return "", "", fmt.Errorf("unknown condition %q%s", flag, advice.DidYouMean(flag, append(perVariant(), conditionVersion)))
+		return "", "", fmt.Errorf("unknown condition %q%s", flag, advice.DidYouMean(flag, append(variantFlags(), conditionVersion)))
 	case !s.PerVariant:
-		return "", "", fmt.Errorf("%s is the same for the whole run; a variant may set %s", flag, strings.Join(perVariant(), ", "))
+		return "", "", fmt.Errorf("%s is the same for the whole run; a variant may set %s", flag, strings.Join(variantFlags(), ", "))
 	}
 	p := Default()
 	if err := s.Set(&p, text); err != nil {
@@ -279,22 +282,22 @@ func parseCondition(part string) (flag, value string, err error) {
 	return flag, s.Text(p), nil
 }
 
-// Conditions of an installation on a cluster: the version of its chart or manifest, and values of the chart by their
-// keys.
+// Conditions of an installation on a cluster. conditionVersion is the version of its chart or manifest. conditionSet
+// begins the name of a condition that sets a value of the chart.
 const conditionVersion, conditionSet = "version", "set."
 
 var recipeKey, recipeValue = pattern.New(`^[A-Za-z0-9_.-]+[A-Za-z0-9_-]$`), pattern.New(`^[A-Za-z0-9._:/+-]+$`)
 
-// ofRecipe reports whether a condition changes what a recipe installs.
-func ofRecipe(flag string) bool {
+// isRecipeCondition reports whether a condition changes what a recipe installs.
+func isRecipeCondition(flag string) bool {
 	return flag == conditionVersion || strings.HasPrefix(flag, conditionSet)
 }
 
-// ofLab reports whether a condition applies to the lab.
-func ofLab(flag string) bool { return !ofRecipe(flag) }
+// isLabCondition reports whether a condition applies to the lab.
+func isLabCondition(flag string) bool { return !isRecipeCondition(flag) }
 
-// Recipe returns the version to install for v, "" for the recipe's, and values of its chart in the format of helm
-// --set.
+// Recipe returns the version to install for v and values of its chart. The version is "" for that of the recipe. The
+// values are in the format of helm --set.
 func (v Variant) Recipe() (version string, sets []string) {
 	for flag, value := range v.ownConditions {
 		if key, ok := strings.CutPrefix(flag, conditionSet); ok {
@@ -316,21 +319,22 @@ func (v Variant) hasCondition(is func(flag string) bool) bool {
 	return false
 }
 
-// perVariant returns the names of the conditions that a variant may have.
-func perVariant() []string {
-	return flagsOf(func(s Setting) bool { return s.PerVariant })
+// variantFlags returns the flags of the conditions that a variant may have.
+func variantFlags() []string {
+	return flagsWhere(func(s Setting) bool { return s.PerVariant })
 }
 
-// flagsOf returns the flags of the settings for which are returns true.
-func flagsOf(are func(Setting) bool) []string {
+// flagsWhere returns the flags of the settings for which are returns true.
+func flagsWhere(are func(Setting) bool) []string {
 	return each.Of(each.Where(Settings(), are), func(s Setting) string { return s.Flag })
 }
 
-// parseList parses values separated by commas outside parentheses. The error lists every wrong value.
+// parseList parses a list of values, separated by commas. Commas within parentheses belong to a value. The error lists
+// every wrong value.
 func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	var all []T
 	var wrong []string
-	for _, part := range splitOutside(text) {
+	for _, part := range splitAtOuterCommas(text) {
 		v, err := parse(strings.TrimSpace(part))
 		if err != nil {
 			wrong = append(wrong, oneLine(err))
@@ -343,8 +347,8 @@ func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	return all, nil
 }
 
-// splitOutside splits text at the commas outside parentheses.
-func splitOutside(text string) []string {
+// splitAtOuterCommas splits text at the commas that are not within parentheses.
+func splitAtOuterCommas(text string) []string {
 	var parts []string
 	depth, start := 0, 0
 	for i, r := range text {

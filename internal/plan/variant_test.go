@@ -16,7 +16,7 @@ func TestVariantRoundTrips(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		conditions := map[string]string{}
-		for _, flag := range perVariant() {
+		for _, flag := range variantFlags() {
 			s, _ := SettingOf(flag)
 			if r.IntN(2) == 0 {
 				continue

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Workload is what is sent over a path, and the program that sends it. Normalized workloads that do the same are equal
-// values.
+// Workload is what is sent over a path, and the program that sends it. Normalized workloads with the same meaning are
+// equal values.
 type Workload struct {
 	// Spec is what one kind of workload sends; nil means that the workload is missing.
 	Spec Spec
@@ -31,11 +31,11 @@ type Workload struct {
 type Spec interface {
 	// Traits returns the properties that every kind has. The spec must be normalized.
 	Traits() Traits
-	// kind returns the entry of the kind in the registry.
+	// kindEntry returns the entry of the kind in the registry.
 	kindEntry() *kind
-	// normalize returns the spec with its defaults, and without settings that others make meaningless.
+	// normalize returns the spec with its defaults filled in, and without settings that others make meaningless.
 	normalize() Spec
-	// check adds faults for contradictions in a spec that is not normalized.
+	// addFaults adds faults for contradictions in a spec that is not normalized.
 	addFaults(f *faultList)
 }
 
@@ -45,26 +45,29 @@ type Kind string
 // kind is the registry's entry of one kind of workload.
 type kind struct {
 	name Kind
-	// about describes briefly what is sent. title is the name of the kind in a report.
+	// about is a brief description of what is sent. title is the name of the kind in a report.
 	about, title string
 	zero         Spec
 	// options are in the order of the text form.
 	options []option
 	// apart means that the kind is measured neither on raw nor between pairs of nodes.
 	apart bool
-	// unchanged is why the kind is not measured under churn, a format with %s for the workload; "" if it is measured.
+	// unchanged is why the kind is not measured under churn, "" if it is measured. It is a format with %s for the
+	// workload.
 	unchanged string
 	// window is the default window of its trials, 0 for the plan's.
 	window time.Duration
-	// wait is about how long a trial takes in addition to its window.
+	// wait is an estimate of how long a trial takes in addition to its window.
 	wait time.Duration
 }
 
 // Optional methods of a Spec.
 type (
-	// chooser is a Spec that does not support every path: whyBarred returns why a normalized spec does not support p, or "".
+	// chooser is a Spec that does not support every path. whyBarred returns why a normalized spec does not support p,
+	// "" if it does.
 	chooser interface{ whyBarred(p Path) string }
-	// fitter is a Spec that needs a long window: whyUnfit returns why a window is too short for a normalized spec, or "".
+	// fitter is a Spec that needs a long window. whyUnfit returns why a window is too short for a normalized spec, ""
+	// if it is not.
 	fitter interface {
 		whyUnfit(window time.Duration) string
 	}
@@ -96,26 +99,26 @@ const (
 	resolution  work = "resolution"
 )
 
-// Traits are the properties of a workload that other packages use, whatever its kind. A trait that a kind does not have is
-// zero.
+// Traits are the properties of a workload that other packages use, for all kinds. A trait is zero if the kind does not
+// have it.
 type Traits struct {
 	Protocol Protocol
 	Work     work
 	// Flows is the number of concurrent flows, or of connections.
 	Flows int
-	// Message is the payload of one send call in bytes if there is no response; with Mix it is a mean.
+	// Message is the payload of one send call in bytes, if there is no response. With Mix it is the mean.
 	Message int
 	Mix     bool
 	// Request and Response are the payloads of one exchange in bytes; Request is 0 for http.
 	Request, Response int
-	// Rate is the intended load, summed over all flows: bit/s of payload for datagrams, requests per second for requests, pods
-	// per second for new pods; 0 is as fast as possible.
+	// Rate is the intended load, summed over all flows; 0 is as fast as possible. It is in bit/s of payload for
+	// datagrams, in requests per second for requests, and in pods per second for new pods.
 	Rate float64
 	// Load is the intended load as a share of the capacity; 0 if it is not given as a share.
 	Load float64
 	// Arrival is when requests are scheduled: Constant, Poisson, Saturate, or "" for after each response.
 	Arrival string
-	// Burst is the number of requests that are scheduled at once; 0 means one.
+	// Burst is the number of requests that are scheduled together; 0 means one.
 	Burst int
 	// Interval is the time between requests that do not follow a rate.
 	Interval time.Duration
@@ -138,13 +141,13 @@ type Traits struct {
 	Timeout time.Duration
 	// Searches is true if a trial searches for a rate, with many streams.
 	Searches bool
-	// Decides are the metrics by which dataplanes are compared; the first that was measured is used. If the load is given,
-	// a rate is not among them, because it only repeats the load.
+	// Decides are the metrics by which dataplanes are compared. The first that was measured is used. If the load is
+	// given, it has no rate, because a rate would only repeat the load.
 	Decides []string
 }
 
-// rolling has the servers behind a Service. Backends is their number. If Roll is true, each server in turn is removed from the
-// Service, serves on for the time Drain, ends, and is put back.
+// rolling describes the servers behind a Service. Backends is their number. If Roll is true, each server in turn is
+// removed from the Service, serves on for the time Drain, ends, and is put back.
 type rolling struct {
 	Backends int
 	Roll     bool
@@ -163,10 +166,10 @@ func Kinds() []Kind {
 	return each.Of(kinds, func(k *kind) Kind { return k.name })
 }
 
-// Kind returns the name of the workload's kind, "" for no workload.
+// Kind returns the name of the workload's kind. It returns "" without a Spec.
 func (w Workload) Kind() Kind { return w.kindEntry().name }
 
-// kindEntry returns the registry's entry of the workload's kind, an empty entry for a workload without a Spec.
+// kindEntry returns the entry of the workload's kind in the registry. It returns an empty entry without a Spec.
 func (w Workload) kindEntry() *kind {
 	if w.Spec == nil {
 		return &kind{}
@@ -194,7 +197,7 @@ func (w Workload) Traits() Traits {
 // Bulk reports whether the workload is a TCP stream.
 func (t Traits) Bulk() bool { return t.Work == Kilobyte }
 
-// Datagrams reports whether the workload streams datagrams, which the path may lose, at one rate.
+// Datagrams reports whether the workload is a stream of datagrams at one rate. The path may lose datagrams.
 func (t Traits) Datagrams() bool { return t.Work == Packet && !t.Searches }
 
 // Exchanges reports whether each request has a response.
@@ -211,10 +214,11 @@ func (t Traits) Reconnecting() bool { return t.Work == Transaction && t.Reconnec
 // NewPods reports whether each request comes from a separate pod, which is created for it.
 func (t Traits) NewPods() bool { return t.Work == NewPod }
 
-// Kernel reports whether requests are answered by the server's kernel or a foreign name server, and not by our own process.
+// Kernel reports whether our own process does not answer the requests, but the server's kernel or a foreign name
+// server.
 func (t Traits) Kernel() bool { return t.Protocol == icmp || t.Names.Elsewhere() }
 
-// RateMetric returns the name of the metric of a trial's main rate, "" for none.
+// RateMetric returns the name of the metric for the main rate of a trial, "" if there is none.
 func (t Traits) RateMetric() string {
 	if t.Searches {
 		return metric.Throughput
@@ -222,7 +226,7 @@ func (t Traits) RateMetric() string {
 	return measured[t.Work].rate
 }
 
-// Times returns the name of the family of metrics for a trial's times, "" for none.
+// Times returns the name of the family of metrics for the times of a trial, "" if there is none.
 func (t Traits) Times() string { return measured[t.Work].times }
 
 // measured has the metrics that RateMetric and Times return, by the unit of work.
@@ -236,7 +240,7 @@ var measured = map[work]struct{ rate, times string }{
 	gigabyte:    {metric.StepRate, metric.StepTime},
 }
 
-// nicModel returns the model of the lab's NICs for the workload, "" for the run's.
+// nicModel returns the NIC model that the workload sets. It returns "" if it uses that of the run.
 func (w Workload) nicModel() NIC {
 	s, _ := w.Spec.(Stream)
 	return s.NIC
@@ -245,8 +249,8 @@ func (w Workload) nicModel() NIC {
 // Open reports whether requests follow a schedule that does not wait for responses.
 func (t Traits) Open() bool { return t.Arrival == Constant || t.Arrival == Poisson }
 
-// Concurrency returns how many exchanges of a closed loop are under way at the same time: Burst (at least 1) on each flow or
-// connection, times SaturationDepth if Arrival is Saturate.
+// Concurrency returns how many exchanges of a closed loop are under way at the same time. That is Burst (at least 1) on
+// each flow or connection, times SaturationDepth if Arrival is Saturate.
 func (t Traits) Concurrency() int {
 	n := t.Flows * max(t.Burst, 1)
 	if t.Arrival == Saturate {
@@ -276,7 +280,8 @@ func (w Workload) Barred(p Path) string {
 	return ""
 }
 
-// whyUnfit returns why a window is too short for the workload, or "". A window of 0 is unknown and never too short.
+// whyUnfit returns why a window is too short for the workload, "" if it is not. A window of 0 is unknown and never too
+// short.
 func (w Workload) whyUnfit(window time.Duration) string {
 	if s, ok := w.Normalize().Spec.(fitter); ok && window != 0 {
 		return s.whyUnfit(window)
@@ -284,8 +289,8 @@ func (w Workload) whyUnfit(window time.Duration) string {
 	return ""
 }
 
-// Servers returns how many servers the workload has on path p: its backends behind a Service, 1 on other paths, all members
-// but the first for a job. The profile raw has no Services, so one server takes the whole load.
+// Servers returns how many servers the workload has on path p. A job has all members but the first, and a path to a
+// Service has the backends. Other paths have 1 server.
 func (w Workload) Servers(p Path) int {
 	if members := w.Traits().Job.Members; members > 0 {
 		return members - 1
@@ -336,7 +341,7 @@ func (w Workload) String() string {
 func (w Workload) With(key, text string) (Workload, error) {
 	o, ok := w.Spec.kindEntry().findOption(key)
 	if !ok {
-		return w, w.Spec.kindEntry().unknownOption(key)
+		return w, w.Spec.kindEntry().unknownOptionError(key)
 	}
 	err := o.set(&w, text)
 	return w, err
@@ -354,10 +359,10 @@ func (w Workload) Without(keys ...string) Workload {
 	return out.Normalize()
 }
 
-// MarshalText returns the text form, which is one word in JSON.
+// MarshalText returns String, which is one word in JSON.
 func (w Workload) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// UnmarshalText decodes what MarshalText encodes.
+// UnmarshalText decodes what MarshalText encodes. It fails as ParseWorkload does.
 func (w *Workload) UnmarshalText(b []byte) (err error) {
 	if len(b) == 0 {
 		*w = Workload{}
@@ -367,8 +372,8 @@ func (w *Workload) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Validate returns what is wrong with a workload, or nil. It is for workloads built by code: ParseWorkload and Parse return only
-// valid workloads.
+// Validate returns what is wrong with a workload, nil if nothing is wrong. It is for workloads built by code, because
+// ParseWorkload and Parse return only valid workloads.
 func (w Workload) Validate() error {
 	if w.Spec == nil {
 		return errors.New("workload is missing")
@@ -383,10 +388,11 @@ func (w Workload) Validate() error {
 			}
 		}
 	}
-	return errors.Join(append(errs, w.checkWhole())...)
+	return errors.Join(append(errs, w.checkContradictions())...)
 }
 
-// findKind returns the registry's entry of a kind by its name. The error of an unknown name suggests a similar one.
+// findKind returns the entry of the kind with the name s in the registry. It fails for an unknown name, with a similar
+// name in the error.
 func findKind(s string) (*kind, error) {
 	if found, ok := each.First(kinds, func(k *kind) bool { return string(k.name) == s }); ok {
 		return found, nil
@@ -395,7 +401,7 @@ func findKind(s string) (*kind, error) {
 	return nil, fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))
 }
 
-// entry returns the kind's entry in the registry, an empty entry if the kind is unknown.
+// entry returns the entry of the kind in the registry. It returns an empty entry if the kind is unknown.
 func (k Kind) entry() *kind {
 	found, err := findKind(string(k))
 	if err != nil {
@@ -404,7 +410,7 @@ func (k Kind) entry() *kind {
 	return found
 }
 
-// About describes briefly what a kind of workload sends.
+// About returns a brief description of what a kind of workload sends.
 func (k Kind) About() string { return k.entry().about }
 
 // Title returns the name of a kind of workload in a report, "" for an unknown kind.
@@ -416,7 +422,7 @@ func (k Kind) Default() Workload { return Workload{Spec: k.entry().zero}.Normali
 // Options returns the options of a kind of workload in the order of the text form.
 func (k Kind) Options() []option { return slices.Clone(k.entry().options) }
 
-// Texts returns the texts of variants, paths, workloads or kinds.
+// Texts returns the text form of each of all, which may be variants, paths, workloads or kinds.
 func Texts[T any](all []T) []string {
 	return each.Of(all, func(v T) string { return fmt.Sprint(v) })
 }

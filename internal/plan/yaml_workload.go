@@ -8,12 +8,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
-// maxAxis bounds the number of workloads that one item of a plan file may expand to.
+// maxAxis is the largest number of workloads to which one item of a plan file may expand.
 const maxAxis = 1000
 
-// readWorkloads returns a Read for the list of workloads. An item is a name ("rr"), the command line's form
-// ("stream(udp,rate=1G)") or a mapping of one kind to its settings. Settings that are lists expand to every combination.
-func (d *decoder) readWorkloads(at *[]Workload) position.Read {
+// workloadsReader returns a Read for a list of workloads. An item is a name ("rr"), the form of the command line
+// ("stream(udp,rate=1G)") or a mapping of one kind to its settings. An item whose settings are lists expands to every
+// combination.
+func (d *decoder) workloadsReader(at *[]Workload) position.Read {
 	return func(field string, n *position.Node) {
 		*at = nil
 		seen := map[Workload]bool{}
@@ -61,8 +62,8 @@ type axis struct {
 	values []*position.Node
 }
 
-// expandWorkload reads the settings of a workload and returns every combination of their values. It adds the faults that it finds
-// and then returns nil.
+// expandWorkload reads the settings of a workload and returns every combination of their values. If it finds faults, it
+// adds them and returns nil.
 func (d *decoder) expandWorkload(k *kind, field string, n *position.Node) []Workload {
 	before := d.Count()
 	axes := map[string]axis{}
@@ -103,7 +104,8 @@ func (d *decoder) expandWorkload(k *kind, field string, n *position.Node) []Work
 	return combinations
 }
 
-// multiplyWorkloads returns each workload with each value of the axis. It adds a fault for each invalid value and omits it.
+// multiplyWorkloads returns each workload with each value of the axis. It leaves out invalid values and adds a fault
+// for each.
 func (d *decoder) multiplyWorkloads(workloads []Workload, field string, a axis) []Workload {
 	field += "." + a.option.Key
 	var texts []string

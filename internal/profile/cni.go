@@ -65,25 +65,25 @@ func CNIs() []CNI { return slices.Clone(cnis) }
 
 // LookupCNI returns the CNI called name, false if it is unknown.
 func LookupCNI(name string) (CNI, bool) {
-	return cniWhere(func(c CNI) bool { return c.Name == name })
+	return findCNI(func(c CNI) bool { return c.Name == name })
 }
 
 // CNIOfPlugin returns the CNI that installs a plugin of this type, false if it is unknown.
 func CNIOfPlugin(plugin string) (CNI, bool) {
-	return cniWhere(func(c CNI) bool { return slices.Contains(c.Plugins, plugin) })
+	return findCNI(func(c CNI) bool { return slices.Contains(c.Plugins, plugin) })
 }
 
 // CNIOfObject returns the CNI to which an object of Kubernetes belongs, by its kind, its name and its API version; false if
 // it belongs to none.
 func CNIOfObject(kind, name, version string) (CNI, bool) {
 	group, _, _ := strings.Cut(version, "/")
-	return cniWhere(func(c CNI) bool {
+	return findCNI(func(c CNI) bool {
 		return kind == "DaemonSet" && slices.Contains(c.Daemons, name) || kind == "ConfigMap" && slices.Contains(c.ConfigMaps, name) ||
 			slices.Contains(c.Groups, group)
 	})
 }
 
-func cniWhere(is func(CNI) bool) (CNI, bool) {
+func findCNI(is func(CNI) bool) (CNI, bool) {
 	i := slices.IndexFunc(cnis, is)
 	if i < 0 {
 		return CNI{}, false

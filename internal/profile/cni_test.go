@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCNIs: names, DaemonSets and plugins are of one CNI each, and a family that a CNI names has profiles. A ConfigMap may be of
-// several: Google's build of Cilium reads Cilium's.
+// TestCNIs: names, DaemonSets and plugins are of one CNI each, and a family that a CNI names has profiles. A ConfigMap may
+// be of several: Google's build of Cilium reads Cilium's.
 func TestCNIs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/profiles.md")
 	if err != nil {

@@ -23,8 +23,8 @@ type Fidelity struct {
 	Workloads []Compared `json:"workloads"`
 }
 
-// Compared summarizes the rows of one workload, or the rows of all workloads. For all workloads, Name is "", and Lab and Cluster
-// are 0.
+// Compared summarizes the rows of one workload, or the rows of all workloads. For all workloads, Name is "", and Lab
+// and Cluster are 0.
 type Compared struct {
 	// Name is the workload without sizes and congestion control, such as "stream(udp)".
 	Name string `json:"name,omitempty"`
@@ -36,8 +36,8 @@ type Compared struct {
 	// Distance is the median of Comparison.Distance over the rows. Farthest is the Comparison.Distance farthest from 0.
 	Distance float64 `json:"distance"`
 	Farthest float64 `json:"farthest"`
-	// Lab and Cluster are the CPU times between pods of different nodes, in the lab and on the cluster, each divided by the CPU
-	// time of the bare node there.
+	// Lab and Cluster are the CPU times between pods of different nodes, in the lab and on the cluster, each divided by
+	// the CPU time of the bare node there.
 	Lab     float64 `json:"lab,omitempty"`
 	Cluster float64 `json:"cluster,omitempty"`
 }
@@ -103,7 +103,8 @@ func Summarize(name string, rows []Comparison) Compared {
 	return all
 }
 
-// Middle returns the median of the distances in off, and the distance farthest from 0. It returns 0 for both if off is empty.
+// Middle returns the median of the distances in off, and the distance farthest from 0. It returns 0 for both if off is
+// empty.
 func Middle(off []float64) (median, farthest float64) {
 	off = slices.Sorted(slices.Values(off))
 	n := len(off)
@@ -123,7 +124,8 @@ var comparisons string
 // columns are the names of the columns of fidelity.tsv.
 var columns = []string{"measured", "nic", "repetitions", "window", "dataplane", "profile", "path", "workload", "lab", "cluster", "quotient", "verdict"}
 
-// ReadComparisons returns the rows of a file that WriteComparisons has written.
+// ReadComparisons returns the rows of a file that WriteComparisons has written. It fails if the first line has other
+// columns or a number is not positive.
 func ReadComparisons(r io.Reader) ([]Comparison, error) {
 	file := csv.NewReader(r)
 	file.Comma, file.FieldsPerRecord = '\t', len(columns)

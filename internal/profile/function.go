@@ -21,7 +21,8 @@ var (
 // services is the function "Services": pods reach Services by their cluster addresses.
 var services = Function{"Services", "S", func(p Profile) string { return emptyIfNone(p.Services) }}
 
-// Expected are the functions that a cluster usually needs. A report mentions the expected functions that the best profile lacks.
+// Expected are the functions that a cluster usually needs. A report mentions the expected functions that the best
+// profile lacks.
 var Expected = []Function{services, NetworkPolicy}
 
 // Functions are all functions in report order.

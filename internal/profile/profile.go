@@ -5,8 +5,8 @@
 //	<family>/family.yaml      what the recipes of the family share
 //	<family>/*_linux.go       how the lab builds it, and what an observer must find there
 //
-// This package reads the first document of each profile's file; package recipe reads the second one. Package lab lists the Go
-// code of each folder (env/lab/profiles_linux.go).
+// This package reads the first document of each profile's file; package recipe reads the second one. Package lab lists
+// the Go code of each folder (env/lab/profiles_linux.go).
 package profile
 
 import (
@@ -34,7 +34,8 @@ type Profile struct {
 	// Title is the name for people. Summary describes in one line what moves the packets.
 	Title   string `yaml:"title"`
 	Summary string `yaml:"summary"`
-	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is the bytes that it adds to a packet on IPv4.
+	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is the bytes that it adds to a packet
+	// on IPv4.
 	Encapsulation string `yaml:"encapsulation"`
 	Overhead      int    `yaml:"overhead"`
 	// NoIPv6 is why the lab does not support the profile in IPv6, "" if it does.
@@ -115,8 +116,8 @@ type Tunnel struct {
 	External bool `yaml:"external"`
 	// Addressed means that the device has an IP address.
 	Addressed bool `yaml:"addressed"`
-	// Spare is the overhead on IPv4 by which the MTU of pods is smaller although packets between nodes of one subnet do not
-	// use the tunnel; 0 if they use it.
+	// Spare is set if packets between nodes of one subnet do not use the tunnel, and otherwise 0. It is the overhead on
+	// IPv4, in bytes, for which the MTU of pods leaves room all the same.
 	Spare int `yaml:"spare"`
 	// Inside is the part of the overhead, in bytes, that another encapsulation adds before the tunnel encrypts.
 	Inside int `yaml:"inside"`
@@ -191,8 +192,8 @@ func (p Profile) OverheadOn(family int) int {
 	return familyOverhead(p.Overhead, family, p.Encapsulation)
 }
 
-// ReservedOn returns by how many bytes the MTU of pods is smaller than the MTU of the underlay: the overhead or, if it is set,
-// Tunnel.Spare.
+// ReservedOn returns by how many bytes the MTU of pods is smaller than the MTU of the underlay: the overhead or, if it
+// is set, Tunnel.Spare.
 func (p Profile) ReservedOn(family int) int {
 	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
 		return familyOverhead(p.Tunnel.Spare, family, p.Tunnel.Kind)
@@ -200,7 +201,8 @@ func (p Profile) ReservedOn(family int) int {
 	return p.OverheadOn(family)
 }
 
-// familyOverhead returns the overhead of an encapsulation over an underlay of the given version of IP. overhead is its overhead over IPv4.
+// familyOverhead returns the overhead in bytes of an encapsulation over an underlay of the given version of IP, 4 or 6.
+// overhead is its overhead over IPv4.
 func familyOverhead(overhead, family int, encapsulation string) int {
 	if family == 6 && overhead > 0 && encapsulation != "wireguard" {
 		return overhead + longerIPv6
@@ -214,8 +216,8 @@ func All() []Profile { return slices.Clone(catalogue()) }
 // FiltersBridge reports whether the pods of a node are on a bridge whose packets netfilter sees.
 func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
 
-// MaxFlowtable is the largest threshold of kindnet's flowtable that has an effect. Its rule compares the bytes of the number
-// of packets, the lowest byte first, and no byte exceeds 255.
+// MaxFlowtable is the largest threshold of kindnet's flowtable that has an effect. The rule of the flowtable compares
+// packet counts byte by byte, the lowest byte first, and no byte exceeds 255.
 const MaxFlowtable = 254
 
 // ByFlowtable returns a text that explains kindnet's threshold for its flowtable, "" if it is "0".

@@ -54,8 +54,8 @@ func TestUnknownField(t *testing.T) {
 	}
 }
 
-// TestFidelity: rows of the bare node are what others are multiples of; one row that differs or is more than 10 % off, or a median beyond 5 %,
-// holds nothing, and other workloads and NIC models are not covered.
+// TestFidelity: rows of the bare node are what others are multiples of; one row that differs or is more than 10 % off, or a
+// median beyond 5 %, holds nothing, and other workloads and NIC models are not covered.
 func TestFidelity(t *testing.T) {
 	row := func(name, path, workload, verdict string, lab, cluster float64) Comparison {
 		return Comparison{Measured: "2026-01-02", NIC: "ideal", Dataplane: "ptp", Profile: name, Path: path, Workload: workload, Verdict: verdict, Lab: lab, Cluster: cluster, Quotient: 1}

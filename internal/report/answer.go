@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Answer is the beginning of a report. Every part is optional.
+// Answer is the first part of a report. Every field is optional.
 type Answer struct {
 	// Lines are the result in a few sentences.
 	Lines []string
@@ -35,8 +35,8 @@ func needPage(b *builder) page {
 	return page{subjects: []Subject{{"needs", each.Of(b.answer.Needs, needOf)}, {"abilities", b.answer.Abilities}}}
 }
 
-// warningBanners returns warnings: about failed trials, about a run that did not end as planned, and about trials that are not in
-// the distributions. omitted counts these trials.
+// warningBanners returns up to two warnings about the whole report. The first is about failed trials, or a run that did not
+// end as planned. The second is about trials that the distributions omit; omitted counts these trials.
 func warningBanners(d Document, omitted int) []string {
 	var out []string
 	if d.Run.Failed > 0 || slices.Contains([]string{result.Away, result.Interrupted, result.Killed, unfinished}, d.Run.Reason) {
@@ -98,12 +98,12 @@ func (b *builder) tallyLine() []string {
 		}
 		return []string{fmt.Sprintf("No cell can be compared with %s.", base)}
 	}
-	verdicts := verdictCounts(each.Of(all, func(x compare.Comparison) compare.Verdict { return x.Verdict }))
+	verdicts := verdictCountsText(each.Of(all, func(x compare.Comparison) compare.Verdict { return x.Verdict }))
 	return []string{fmt.Sprintf("Against %s, %s: %s.", base, number.Counted(len(all), "comparison"), verdicts)}
 }
 
-// verdictCounts describes how many comparisons have each verdict: "2 worse, 1 same".
-func verdictCounts(all []compare.Verdict) string {
+// verdictCountsText describes how many comparisons have each verdict: "2 worse, 1 same".
+func verdictCountsText(all []compare.Verdict) string {
 	order := []compare.Verdict{compare.Worse, compare.Better, compare.Same, compare.Inconclusive}
 	return countsText(all, order, func(v compare.Verdict) string { return string(v) })
 }

@@ -27,9 +27,9 @@ func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	return nil
 }
 
-// aheadOfHost explains why the best dataplane of a need takes less CPU time than the bare host: its packets bypass
+// cheaperThanHostReason explains why the best dataplane of a need takes less CPU time than the bare host: its packets bypass
 // kube-proxy. It returns "" if no need has such a dataplane.
-func (b *builder) aheadOfHost(needs []Need) string {
+func (b *builder) cheaperThanHostReason(needs []Need) string {
 	for _, n := range needs {
 		first := n.Choice[0].Cell.Profile
 		if n.Bounds || n.Metric.Name != metric.ServiceDemand || !isDataplane(first) || b.bareVerdict(n, plan.VariantOf(profile.Host)) != compare.Worse {
@@ -47,10 +47,10 @@ func (b *builder) aheadOfHost(needs []Need) string {
 	return ""
 }
 
-// bareVerdict compares a bare network with the best dataplane of a need. It returns None if the bare network has no
-// rank. It also returns None if the bare network is better, because only dataplanes can be best.
+// bareVerdict returns the verdict on a bare network compared with the best dataplane of a need. It returns None if the bare
+// network has no rank, and if it is better, because only dataplanes can be best.
 func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
-	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
+	two := b.rankProfiles(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {
 	case len(two) < 2:
 		return compare.None

@@ -127,7 +127,7 @@ func reportTitle(r Run) string {
 	if r.Plan.Environment != "" {
 		what += ", " + number.Clean(r.Plan.Environment)
 	}
-	return withDate(what, r.Created)
+	return datedName(what, r.Created)
 }
 
 // builder has the data for the parts of a document.
@@ -136,7 +136,7 @@ type builder struct {
 	analysis *compare.Analysis
 	// from has the collected data that is not in the cells of the analysis.
 	from *Collector
-	// metrics are the metrics to show. cut has their tables, in the order of metrics and then workloads.
+	// metrics are the metrics to show. cut has their tables, ordered by metric, then by workload.
 	metrics []metric.Metric
 	cut     []compare.Table
 	sides   []explain.Side
@@ -177,13 +177,13 @@ func (b *builder) allCases() iter.Seq[plan.Case] {
 	}
 }
 
-// formatTable formats a table, all values in one unit, with its conclusions and notes. It adds the kinds of its entries to
-// b.kinds.
+// formatTable formats a table with its conclusions and notes. All its values have one unit. It records the kinds of the
+// entries in b.kinds.
 func (b *builder) formatTable(m metric.Metric, t compare.Table) Table {
 	scale := number.Common(t.Unit, tableMedians(t)...)
 	out := newTable(m, t.Workload, scale)
-	out.Title = b.withNIC(out.Title, t.Workload)
-	columns := b.columnProfiles(t)
+	out.Title = b.titleWithNIC(out.Title, t.Workload)
+	columns := b.columnIndexes(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, number.Clean(t.Profiles[j].String()))
 	}
@@ -204,16 +204,16 @@ func (b *builder) formatTable(m metric.Metric, t compare.Table) Table {
 	return out
 }
 
-// columnProfiles returns the indexes of the profiles that get a column. It omits skipped profiles without a cell, and a
-// baseline whose single cell is compared with several paths: a note below the table has that cell.
-func (b *builder) columnProfiles(t compare.Table) []int {
+// columnIndexes returns the indexes of the profiles that get a column. It omits skipped profiles without a cell. It also
+// omits a baseline with a single cell to which several paths are compared; a note below the table has that cell.
+func (b *builder) columnIndexes(t compare.Table) []int {
 	var out []int
 	elsewhere := len(standInPaths(t)) > 0
 	for j, p := range t.Profiles {
-		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && servedCells(t, j) == 1 && elsewhere {
+		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && columnCellCount(t, j) == 1 && elsewhere {
 			continue
 		}
-		if b.wasSkipped(p) && servedCells(t, j) == 0 {
+		if b.wasSkipped(p) && columnCellCount(t, j) == 0 {
 			continue
 		}
 		out = append(out, j)
@@ -221,8 +221,8 @@ func (b *builder) columnProfiles(t compare.Table) []int {
 	return out
 }
 
-// servedCells returns how many cells column j has.
-func servedCells(t compare.Table, j int) int {
+// columnCellCount returns how many rows of t have a cell in column j.
+func columnCellCount(t compare.Table, j int) int {
 	return len(each.Where(t.Rows, func(row []compare.Entry) bool { return row[j].Cell != nil }))
 }
 
@@ -235,8 +235,8 @@ func (b *builder) wasSkipped(name plan.Variant) bool {
 	return ok && p.Skipped != ""
 }
 
-// comparedEntry formats one cell of a table with its comparison. Without a cell, the entry is NotServed if the profile lacks the
-// path of c, or else NotMeasured.
+// comparedEntry formats one cell of a table with its comparison. Without a cell, the entry is NotServed if the profile lacks
+// the path of c, or else NotMeasured.
 func (b *builder) comparedEntry(from compare.Entry, c plan.Case, scale number.Scale) Entry {
 	e := notMeasured
 	if from.Cell != nil {
@@ -293,7 +293,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if rec.Raised != nil && len(c.states) < maxStates {
 		c.states = append(c.states, *rec.Raised)
 	}
-	c.addTo(rec)
+	c.keepAdditionData(rec)
 	c.explained.Keep = c.Stacks
 	if c.Detailed {
 		c.curves.add(rec)
@@ -312,7 +312,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
 
-// mostPairTrials is the number of trials after which trials between pairs of nodes no longer count in cells.
+// mostPairTrials is the number of trials of a run up to which trials between pairs of nodes count in cells.
 const mostPairTrials = 20_000
 
 // maxStates bounds the records kept about the states of instances, and those kept for each Addition.
@@ -374,7 +374,7 @@ func (a *runTotals) runOf(h result.Header) Run {
 	return r
 }
 
-// sumSpans adds up spans.
+// sumSpans returns the sum of spans.
 func sumSpans(all []brief) span {
 	var out span
 	for _, s := range all {

@@ -26,15 +26,15 @@ type claimData struct {
 	Note      string           `json:"note,omitempty"`
 }
 
-func dataOf(j findings.Judged) claimData {
+func dataOfClaim(j findings.Judged) claimData {
 	return claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload.String(), j.Paths, j.Outcome, j.Evidence, j.Note}
 }
 
 // BuildFindings builds the report of judged claims of publications, source by source.
 func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
-	data := each.Of(all, dataOf)
+	data := each.Of(all, dataOfClaim)
 	return Document{
-		Answer: Answer{Lines: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), claimCounts(all))}}, Sections: claimSections(sources, all),
+		Answer: Answer{Lines: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), claimCountsText(all))}}, Sections: claimSections(sources, all),
 		Data: struct {
 			Schema   string      `json:"schema"`
 			Findings []claimData `json:"findings"`
@@ -48,7 +48,7 @@ func Claims(a *compare.Analysis) (tally string, testable []Section) {
 	published := findings.Published()
 	all := findings.Judge(a, published.Claims)
 	tested := each.Where(all, func(j findings.Judged) bool { return j.Outcome != findings.NotTestable })
-	tally = fmt.Sprintf("This result can test %d of %d published claims: %s.", len(tested), len(all), claimCounts(tested))
+	tally = fmt.Sprintf("This result can test %d of %d published claims: %s.", len(tested), len(all), claimCountsText(tested))
 	return tally, claimSections(published.Sources, tested)
 }
 
@@ -74,8 +74,8 @@ func claimSections(sources []findings.Source, all []findings.Judged) []Section {
 	return out
 }
 
-// claimCounts describes how many claims have each outcome.
-func claimCounts(all []findings.Judged) string {
+// claimCountsText describes how many claims have each outcome.
+func claimCountsText(all []findings.Judged) string {
 	return countsText(outcomesOf(all), findings.Outcomes, func(o findings.Outcome) string { return string(o) })
 }
 

@@ -53,14 +53,14 @@ func (b *builder) tableConclusions(t compare.Table, scale number.Scale) []Conclu
 // rankDataplanes ranks the dataplanes of a row, best first. It leaves out raw and host, which a reader cannot choose. In
 // a row without dataplanes it ranks all profiles.
 func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []compare.Standing {
-	if ranks := b.rankAmong(p, w, name, isDataplane); len(ranks) > 0 {
+	if ranks := b.rankProfiles(p, w, name, isDataplane); len(ranks) > 0 {
 		return ranks
 	}
 	return b.analysis.Rank(p, w, name)
 }
 
-// rankAmong ranks the profiles for which keep returns true, best first.
-func (b *builder) rankAmong(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
+// rankProfiles ranks the profiles of a row for which keep returns true, best first.
+func (b *builder) rankProfiles(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
 	among := *b.analysis // the same analysis with fewer profiles
 	among.Profiles = each.Where(among.Profiles, keep)
 	return among.Rank(p, w, name)
@@ -91,18 +91,18 @@ func (b *builder) rowConclusion(ranks []compare.Standing, scale number.Scale) Co
 	case areBounds(ranks):
 		s.sayBounds()
 	case len(ranks) == 1:
-		b.concludeAlone(s)
+		b.sayAlone(s)
 	case !slices.ContainsFunc(ranks, isWorse):
 		s.sayNoDifference()
 	default:
 		s.sayBest()
 		tail := s.tailIndex()
 		if x, ok := each.First(ranks[:tail], isWorse); ok { // the first that differs from the best, unless it is among the last
-			s.say("next is %s%s", s.valueText(x), s.claimText(x.ToBest))
+			s.say("next is %s%s", s.valueText(x), s.addClaim(x.ToBest))
 		}
 		s.sayWorst(tail)
 		b.sayGroups(s, tail)
-		s.sayBrief(tail)
+		s.setBrief(tail)
 	}
 	if left := b.unrankedNames(ranks); len(left) > 0 {
 		s.say("not ranked: %s", joinNames(left))
@@ -111,8 +111,8 @@ func (b *builder) rowConclusion(ranks []compare.Standing, scale number.Scale) Co
 	return s.Conclusion
 }
 
-// areBounds reports whether at least half of the values are CPU times without softirq work. Such values are lower
-// bounds; their order says nothing, because the missing part differs by profile.
+// areBounds reports whether at least half of the values are CPU times that lack softirq work. Such values are lower
+// bounds. Their order says nothing, because the missing part differs by profile.
 func areBounds(ranks []compare.Standing) bool {
 	n := len(each.Where(ranks, func(x compare.Standing) bool {
 		return x.Cell.Metric == metric.ServiceDemand && raisedOften(x.Cell, outcome.IdleSoftIRQ)
@@ -131,8 +131,8 @@ func (s *sentence) sayBounds() {
 	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.valueText(first), s.valueText(last))
 }
 
-// unrankedNames describes the dataplanes of a row that have no rank: those with too many failures, and those whose new
-// pods were attached in another way than the pods of the best. Each has its reason in brackets.
+// unrankedNames returns the names of the dataplanes of a row that have no rank, each with the reason in brackets. A
+// dataplane has no rank if too much failed, or if its new pods were attached in another way than those of the best.
 func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	var out []string
 	for _, p := range b.analysis.Profiles {
@@ -178,9 +178,9 @@ func (s *sentence) valueText(x compare.Standing) string {
 	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile.String()), value)
 }
 
-// claimText adds a difference to Claims and returns its size: ", 1.95x (1.78x to 2.01x)". It returns "" if the
-// difference has no ratio, for example if the best value is 0.
-func (s *sentence) claimText(x compare.Comparison) string {
+// addClaim adds a difference to Claims. It returns the size of the difference as text: ", 1.95x (1.78x to 2.01x)". The
+// text is "" if the difference has no ratio, for example if the best value is 0.
+func (s *sentence) addClaim(x compare.Comparison) string {
 	s.Claims = append(s.Claims, x)
 	if math.IsNaN(x.Ratio) {
 		return ""
@@ -193,8 +193,8 @@ func ratioText(x compare.Comparison) string {
 	return number.Range(x.Ratio, x.Low, x.High)
 }
 
-// concludeAlone adds the text for the only profile of a row: how it compares with the baseline.
-func (b *builder) concludeAlone(s *sentence) {
+// sayAlone adds the text for the only profile of a row: how it compares with the baseline.
+func (b *builder) sayAlone(s *sentence) {
 	c := s.ranks[0].Cell
 	s.Alone = true
 	what := "profile"
@@ -212,7 +212,7 @@ func (b *builder) concludeAlone(s *sentence) {
 	}
 	switch x.Verdict {
 	case compare.Better, compare.Worse:
-		if size := s.claimText(x); size != "" {
+		if size := s.addClaim(x); size != "" {
 			s.say("%s of %s", strings.TrimPrefix(size, ", "), other)
 		} else {
 			s.say("%s than %s", x.Verdict, other)
@@ -222,7 +222,7 @@ func (b *builder) concludeAlone(s *sentence) {
 		s.say("the same as %s%s", other, marginText(x, s.margin))
 	case compare.Inconclusive:
 		s.Ties = append(s.Ties, x)
-		s.say("no significant difference from %s%s", other, repetitionsMore([]compare.Comparison{x}))
+		s.say("no significant difference from %s%s", other, decidingNote([]compare.Comparison{x}))
 	}
 }
 
@@ -236,7 +236,7 @@ func marginText(x compare.Comparison, margin float64) string {
 
 // sayNoDifference adds the text for a row in which no profile is worse than the best.
 func (s *sentence) sayNoDifference() {
-	s.Ties = againstBest(s.ranks[1:])
+	s.Ties = comparisonsToBest(s.ranks[1:])
 	open := each.Where(s.Ties, func(x compare.Comparison) bool { return x.Verdict != compare.Same })
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
 	between := s.valueText(first) + " to " + s.valueText(last)
@@ -244,26 +244,26 @@ func (s *sentence) sayNoDifference() {
 		s.say("all are the same%s: %s", marginText(s.Ties[0], s.margin), between)
 		return
 	}
-	s.say("no significant differences: %s%s", between, repetitionsMore(open))
+	s.say("no significant differences: %s%s", between, decidingNote(open))
 }
 
 // sayBest adds the best profile, and the profiles that do not differ from it.
 func (s *sentence) sayBest() {
-	others := againstBest(s.ranks[1:])
-	same, open := withVerdict(others, compare.Same), withVerdict(others, compare.Inconclusive)
+	others := comparisonsToBest(s.ranks[1:])
+	same, open := comparisonsWithVerdict(others, compare.Same), comparisonsWithVerdict(others, compare.Inconclusive)
 	s.Ties = append(append(s.Ties, same...), open...)
 	what := s.valueText(s.ranks[0]) + " " + leadVerb(len(open), len(same))
 	if len(same) > 0 {
 		what += fmt.Sprintf(", the same as %s%s", joinNames(profileNames(same)), marginText(same[0], s.margin))
 	}
 	if len(open) > 0 {
-		what += ", not significantly better than " + joinNames(profileNames(open)) + repetitionsMore(open)
+		what += ", not significantly better than " + joinNames(profileNames(open)) + decidingNote(open)
 	}
 	s.say("%s", what)
 }
 
-// leadVerb returns the verb for the best of a row. open is how many others do not differ significantly from it, same
-// how many are proven to be the same.
+// leadVerb returns the verb for the best profile of a row. open counts the others that do not differ significantly from it.
+// same counts those that are proven to be the same.
 func leadVerb(open, same int) string {
 	switch {
 	case open > 0:
@@ -274,11 +274,11 @@ func leadVerb(open, same int) string {
 	return "is best"
 }
 
-// sayBrief sets Brief: the best profile, then the worst. If no profile is worst (see tailIndex), it names the first
+// setBrief sets Brief: the best profile, then the worst. If no profile is worst (see tailIndex), it names the first
 // profile that is worse than the best.
-func (s *sentence) sayBrief(tail int) {
+func (s *sentence) setBrief(tail int) {
 	others := s.ranks[1:]
-	worse, same := each.Where(others, isWorse), len(withVerdict(againstBest(others), compare.Same))
+	worse, same := each.Where(others, isWorse), len(comparisonsWithVerdict(comparisonsToBest(others), compare.Same))
 	open := len(others) - len(worse) - same
 	s.Brief = number.Clean(s.ranks[0].Cell.Profile.String()) + " " + leadVerb(open, same)
 	var near []string
@@ -327,9 +327,9 @@ func (s *sentence) sayWorst(tail int) {
 		return
 	}
 	last := s.ranks[n-1]
-	what := s.valueText(last) + " is worst" + s.claimText(last.ToBest)
+	what := s.valueText(last) + " is worst" + s.addClaim(last.ToBest)
 	others := each.Of(s.ranks[:n-1], func(x compare.Standing) compare.Comparison { return x.ToLast })
-	same := withVerdict(others, compare.Same)
+	same := comparisonsWithVerdict(others, compare.Same)
 	near := each.Where(others, func(x compare.Comparison) bool { return x.Verdict != compare.Same && x.Verdict != compare.Better })
 	if len(same) > 0 {
 		what += ", the same as " + joinNames(profileNames(same))
@@ -359,13 +359,13 @@ func (b *builder) sayGroups(s *sentence, tail int) {
 	}
 }
 
-// againstBest returns the comparison of each profile with the best.
-func againstBest(xs []compare.Standing) []compare.Comparison {
+// comparisonsToBest returns the comparison of each profile with the best.
+func comparisonsToBest(xs []compare.Standing) []compare.Comparison {
 	return each.Of(xs, func(x compare.Standing) compare.Comparison { return x.ToBest })
 }
 
-// withVerdict returns the comparisons whose verdict is v.
-func withVerdict(xs []compare.Comparison, v compare.Verdict) []compare.Comparison {
+// comparisonsWithVerdict returns the comparisons whose verdict is v.
+func comparisonsWithVerdict(xs []compare.Comparison, v compare.Verdict) []compare.Comparison {
 	return each.Where(xs, func(x compare.Comparison) bool { return x.Verdict == v })
 }
 
@@ -381,9 +381,9 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// repetitionsMore returns the text of decidingRepetitions in brackets: " (3 more repetitions would decide)". It returns ""
+// decidingNote returns the text of decidingRepetitions in brackets: " (3 more repetitions would decide)". It returns ""
 // if no comparison is inconclusive.
-func repetitionsMore(xs []compare.Comparison) string {
+func decidingNote(xs []compare.Comparison) string {
 	if text, _ := decidingRepetitions(xs); text != "" {
 		return " (" + text + ")"
 	}
@@ -403,7 +403,7 @@ func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	}
 	slices.SortFunc(open, func(x, y compare.Comparison) int { return cmp.Compare(x.Trials+x.Need, y.Trials+y.Need) })
 	x := open[len(open)/2]
-	text = moreRepetitions(x.Need) + " would decide"
+	text = moreRepetitionsText(x.Need) + " would decide"
 	if last := open[len(open)-1]; last.Trials+last.Need > x.Trials+x.Need {
 		text += " most"
 	}
@@ -413,8 +413,8 @@ func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	return text, run
 }
 
-// moreRepetitions formats "1 more repetition", "3 more repetitions", "over 1000 more repetitions".
-func moreRepetitions(n int) string {
+// moreRepetitionsText formats "1 more repetition", "3 more repetitions", "over 1000 more repetitions".
+func moreRepetitionsText(n int) string {
 	if n > mostRepetitions {
 		return "over " + number.Counted(mostRepetitions, "more repetition")
 	}

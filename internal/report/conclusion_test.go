@@ -122,8 +122,8 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestBoundsNameNoBest: CPU time that lacks softirq work ranks no profile. The rate or time that was measured beside it answers; where
-// there is none, the answer says that the values are bounds.
+// TestBoundsNameNoBest: CPU time that lacks softirq work ranks no profile. The rate or time that was measured beside it
+// answers; where there is none, the answer says that the values are bounds.
 func TestBoundsNameNoBest(t *testing.T) {
 	values := map[string][]float64{"canal": around(100, 8), "macvlan": around(200, 8), "cilium-native": around(300, 8)}
 	for name, tt := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildConfig builds the report of a judged configuration: the files, the matching profiles, the settings and the
+// BuildConfig builds the report of a judged configuration. It lists the files, the matching profiles, the settings and the
 // findings.
 func BuildConfig(r config.Report) Document {
 	d := Document{Data: struct {
@@ -53,27 +53,27 @@ func BuildConfig(r config.Report) Document {
 	for i, f := range first.Findings {
 		first.Findings[i].Where, first.Findings[i].Saw = number.Clean(f.Where), number.Clean(f.Saw)
 	}
-	first.Notes = append(first.Notes, configCounts(r))
+	first.Notes = append(first.Notes, configCountsText(r))
 	d.Sections = append(d.Sections, first)
 	return d
 }
 
-// configCounts describes how many findings there are, and how many documents were not judged.
-func configCounts(r config.Report) string {
+// configCountsText describes how many findings there are, and how many documents were not judged.
+func configCountsText(r config.Report) string {
 	skipped := len(each.Where(r.Documents, func(d config.Document) bool { return d.NotJudged != "" }))
 	switch {
 	case skipped == 0:
-		return findingCounts(r.Findings)
+		return findingCountsText(r.Findings)
 	case skipped == len(r.Documents) && len(r.Findings)+len(r.Settings) == 0:
 		return "Nothing was judged."
 	case len(r.Findings) == 0:
 		return "No findings in what was judged. Not judged: " + number.Counted(skipped, "document") + "."
 	}
-	return findingCounts(r.Findings) + " Not judged: " + number.Counted(skipped, "document") + "."
+	return findingCountsText(r.Findings) + " Not judged: " + number.Counted(skipped, "document") + "."
 }
 
-// findingCounts describes how many findings there are of each severity.
-func findingCounts(fs []finding.Finding) string {
+// findingCountsText describes how many findings there are of each severity.
+func findingCountsText(fs []finding.Finding) string {
 	var parts []string
 	for _, s := range []finding.Severity{finding.Refused, finding.Otherwise, finding.NoEffect} {
 		if n := finding.Count(fs, s); n > 0 {
@@ -103,14 +103,14 @@ func BuildCheck(all []check.Report) Document {
 		if r.Source != "" {
 			s.Notes = append(s.Notes, number.Clean(r.Source))
 		}
-		s.Notes = append(s.Notes, checkCounts(r))
+		s.Notes = append(s.Notes, checkCountsText(r))
 		d.Sections = append(d.Sections, s)
 	}
 	return d
 }
 
-// checkCounts describes how many cells, trials and claims were checked, and how many findings each severity has.
-func checkCounts(r check.Report) string {
+// checkCountsText describes how many cells, trials and claims were checked, and how many findings each severity has.
+func checkCountsText(r check.Report) string {
 	s := fmt.Sprintf("%s, %s (%d failed)", number.Counted(r.Cells, "cell"), number.Counted(r.Trials, "trial"), r.Failed)
 	if r.Claims > 0 {
 		s += ", " + number.Counted(r.Claims, "claim")

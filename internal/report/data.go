@@ -30,12 +30,12 @@ type runData struct {
 
 type cellData struct {
 	compare.Cell
-	// NIC is the NIC model under which bulk data was sent in the lab.
+	// NIC is the NIC model under which the lab sent bulk data; "" for other data and outside the lab.
 	NIC plan.NIC `json:"nic,omitempty"`
-	// Samples are the values in the order of repetition.
+	// Samples are the values in the order of the repetitions.
 	Samples []float64 `json:"samples"`
-	// Undisturbed is the estimate from undisturbed values, which comparisons use. It is absent if they use the values of
-	// whole windows, which Cell has.
+	// Undisturbed is the estimate from undisturbed values, if comparisons use these. Cell then has the estimate from whole
+	// windows. It is absent if comparisons use whole windows.
 	Undisturbed *undisturbedData `json:"undisturbed,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func (d Document) Lined() any {
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	r := d.Run
 	return ReportData{
-		Schema: ReportSchema, Facts: factsOf(d.Facts), Profiles: d.Profiles, Run: runData{
+		Schema: ReportSchema, Facts: nonNilFacts(d.Facts), Profiles: d.Profiles, Run: runData{
 			Name: r.Plan.Name, Environment: r.Plan.Environment, Origin: r.Origin, Created: r.Created, Seed: r.Plan.Seed, Baseline: a.Baseline,
 			Repetitions: r.Plan.Repetitions, MaxRepetitions: max(r.Plan.Repetitions, r.Plan.MaxRepetitions),
 			Reason: r.Reason, Trials: r.Trials, Failed: r.Failed,
@@ -118,8 +118,8 @@ func (d Document) Lined() any {
 	}
 }
 
-// factsOf returns f, or empty facts instead of nil, so that JSON has no null.
-func factsOf(f facts.Facts) facts.Facts {
+// nonNilFacts returns f, or an empty map if f is nil, so that JSON has no null.
+func nonNilFacts(f facts.Facts) facts.Facts {
 	if f == nil {
 		return facts.Facts{}
 	}

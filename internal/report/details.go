@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// maxCurves bounds the cases with a distribution, so that a file of any size takes bounded memory. A case takes at most
-// 4,000 buckets while it is collected.
+// maxCurves is the largest number of cases with a distribution. It bounds the memory for a file of any size. A case takes at
+// most 4,000 buckets while it is collected.
 const maxCurves = 2000
 
 // distributionPage returns the section with the percentile curves.
@@ -58,7 +58,7 @@ func (c Curve) At(q float64) float64 {
 type curveCollector struct {
 	cases map[plan.Case]*pool
 	order []*pool
-	// omitted counts the trials of the cases that were left out, because there were more than maxCurves cases.
+	// omitted counts the trials whose case was left out, because there were already maxCurves cases.
 	omitted int
 }
 
@@ -115,8 +115,9 @@ func (t *histogram) add(ns, count int64) {
 	t.n += count
 }
 
-// percentileCurve returns percentiles in ascending order: 0 %, eight steps for each nine up to 99.99 %, and 50 % and 95 %.
-// It omits percentiles beyond which there is no value. The last point is the largest value. Without values it returns nil.
+// percentileCurve returns percentiles in ascending order: 0 %, 50 %, 95 %, and eight steps for each further nine up to
+// 99.99 %. It omits percentiles beyond which there is no value. The last point is the largest value. It returns nil if
+// there are no values.
 func (t *histogram) percentileCurve() []Percentile {
 	const perNine, nines = 8, 4
 	var qs []float64
@@ -152,7 +153,8 @@ var tableShares = []struct {
 	text string
 }{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
 
-// distributionFigures returns plots of the percentile curves, one per workload and path. The plots of a workload share one scale.
+// distributionFigures returns plots of the percentile curves, one per workload and path. The plots of a workload share one
+// scale.
 func distributionFigures(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	scales := map[plan.Workload][]float64{}
 	for _, c := range all {

@@ -53,20 +53,20 @@ type Result struct {
 	subjects []Subject
 }
 
-// Section is a heading with its contents, written in the order of the fields. Each part is optional.
+// Section is a heading with its contents. Formats write the contents in the order of the fields. Each field is optional.
 type Section struct {
 	Heading string
 	// ID is the address of the section's figures in an HTML page.
 	ID string
-	// Asked means that the reader requested this section, so that it is also shown after a summary.
+	// Asked means that the reader requested this section. It is then also shown after a summary.
 	Asked bool
 	// Lead means that an HTML page shows the figures before the tables of numbers.
 	Lead bool
 	// Drawn means that an HTML page omits the grids of this section, because figures show the same content.
 	Drawn bool
-	// Folded means that there are many grids or figures; an HTML page shows each only on request.
+	// Folded means that there are many grids or figures. An HTML page shows each of them only on request.
 	Folded bool
-	// Notes are paragraphs: the definition of a metric, for example.
+	// Notes are paragraphs, for example the definition of a metric.
 	Notes   []string
 	Figures []Figure
 	Tables  []Table
@@ -103,7 +103,7 @@ type Figure struct {
 	Wide, Search bool
 }
 
-// Numbers is a figure as a table.
+// Numbers has the numbers of a figure as a table.
 type Numbers struct {
 	Columns []string
 	Rows    []NumbersRow
@@ -130,8 +130,8 @@ func (r Result) Series() Series {
 	return s
 }
 
-// Column returns the number of the profile in column j of a table, 0 if unknown. It takes the profile from a cell if
-// there is one, because the heading may have lost control characters.
+// Column returns the number of the profile in column j of a table; 0 if it is unknown. It takes the profile from a cell if
+// there is one, because control characters were removed from the heading.
 func (s Series) Column(t Table, j int) int {
 	for _, r := range t.Rows {
 		if c := r.Entries[j].Cell; c != nil {
@@ -144,11 +144,11 @@ func (s Series) Column(t Table, j int) int {
 // Grid is a table of texts that are ready to print.
 type Grid struct {
 	Title string
-	// Label is the heading of Labels, which name the rows; Columns are the headings of Cells.
+	// Label is the heading above Labels, the names of the rows. Columns are the headings above Cells.
 	Label   string
 	Columns []string
 	Labels  []string
-	// Cells has a row for each label and in it a text for each column.
+	// Cells has a row for each label. A row has a text for each column.
 	Cells [][]string
 	// Prose means that the last column has sentences, which may be broken into lines.
 	Prose bool
@@ -160,7 +160,8 @@ func (g *Grid) Add(label string, cells ...string) {
 	g.Labels, g.Cells = append(g.Labels, label), append(g.Cells, cells)
 }
 
-// Table is one metric under one workload: paths down, profiles across. All values share one unit.
+// Table has the values of one metric under one workload. All values share one unit. In the report of one result, a row is a
+// path and a column is a profile.
 type Table struct {
 	Title string
 	Unit  string
@@ -175,7 +176,7 @@ type Table struct {
 	Notes []string
 }
 
-// Row is the row of one path. Short is the path's name where there is little room.
+// Row has the entries of one row of a table. Label is the name of the row, Short a shorter name for narrow places.
 type Row struct {
 	Label, Short string
 	Path         plan.Path
@@ -186,13 +187,13 @@ type Row struct {
 type Kind int
 
 const (
-	// Value: the entry has a value.
+	// Value means that the entry has a value.
 	Value Kind = iota
-	// NotServed: the profile has no such path.
+	// NotServed means that the profile has no such path.
 	NotServed
-	// NotMeasured: there is no trial, or the trials have too few values for this number.
+	// NotMeasured means that there is no trial, or that the trials have too few values for this number.
 	NotMeasured
-	// Failed: no trial finished. In a summary it also means that too many trials or too much work failed.
+	// Failed means that no trial finished. In a summary it also means that too many trials or too much work failed.
 	Failed
 )
 
@@ -201,7 +202,8 @@ type Entry struct {
 	Kind Kind
 	// Text is shown if there is no value; Short is the same for narrow columns.
 	Text, Short string
-	// Value is the median in the table's unit. Spread is the longer side of its interval: "±3%"; "" without one.
+	// Value is the median in the table's unit. Spread is the longer side of its interval: "±3%". It is "" if there is no
+	// interval.
 	Value, Spread string
 	// Ratio is the ratio to the baseline: "1.52x"; "" if the verdict is inconclusive or there is no ratio. Verdict is
 	// compare.None for a metric that is not judged.
@@ -218,7 +220,7 @@ var marks = map[compare.Verdict]string{
 	compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?",
 }
 
-// Mark returns the sign of the verdict, "" without one.
+// Mark returns the sign of the verdict; "" if there is no verdict.
 func (e Entry) Mark() string { return marks[e.Verdict] }
 
 // Claim returns the ratio and the verdict in words: "0.65x worse".
@@ -244,19 +246,20 @@ type Run struct {
 	// Origin is the tool that measured; "" means cnibench.
 	Origin  string
 	Created time.Time
-	// Reason is why the run ended, one of the reasons of package result, or "unfinished" if the file has no end record.
+	// Reason says why the run ended. It is one of the reasons of package result, or "unfinished" if the file has no end
+	// record.
 	Reason string
-	// Trials is the number of trials, Failed how many of these failed.
+	// Trials is the number of trials. Failed is the number of those that failed.
 	Trials, Failed int
-	// Wall is the time of the run, Windows the part of it in measurement windows. Without an end record both are sums
-	// over the trials.
+	// Wall is the wall time of the run. Windows is the part of it in measurement windows. Without an end record both are
+	// sums over the trials.
 	Wall, Windows time.Duration
 	// Command is a command line that repeats the run; "" for results of other tools.
 	Command string
 }
 
-// Share returns the share of the wall time that was spent in measurement windows, 0 to 1; 0 if the wall time is
-// unknown.
+// Share returns the share of the wall time that was spent in measurement windows, from 0 to 1. It returns 0 if the wall
+// time is unknown.
 func (r Run) Share() float64 {
 	if r.Wall <= 0 {
 		return 0

@@ -57,7 +57,8 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// TestFamilyColors: a family has one colour on all bars of a page, whatever is largest there, and the legend has only what is there.
+// TestFamilyColors: a family has one colour on all bars of a page, whatever is largest there, and the legend has only what
+// is there.
 func TestFamilyColors(t *testing.T) {
 	near, far, bare := side(plan.VariantOf("canal"), 4000, 8000), side(plan.VariantOf("canal"), 9000, 8000), side(plan.VariantOf("raw"), 0, 7000)
 	near.Path, far.Path, bare.Path = plan.NinePaths[0], plan.NinePaths[1], plan.NinePaths[2]

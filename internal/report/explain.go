@@ -85,7 +85,7 @@ func ExplainPaths(an *compare.Analysis, sides []explain.Side, from, to plan.Path
 	return x
 }
 
-// unexplainedReason returns why a side has no parts; "" if it has.
+// unexplainedReason returns the reason why a side has no parts; "" if it has parts.
 func unexplainedReason(s explain.Side) string {
 	switch {
 	case len(s.Parts) > 0:
@@ -161,44 +161,45 @@ func differenceSection(d explain.Difference) Section {
 		if c.Noise {
 			mark = withinNoise
 		}
-		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), signedInterval(scale, c.By), mark)
+		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), signedIntervalText(scale, c.By), mark)
 	}
 	if rest := d.Rest; rest.Parts > 0 {
 		mark := withinNoise
 		if !rest.Noise {
 			mark = "each within the noise or small"
 		}
-		g.Add(number.Counted(rest.Parts, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), signedInterval(scale, rest.By), mark)
+		g.Add(number.Counted(rest.Parts, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), signedIntervalText(scale, rest.By), mark)
 	}
-	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), signedInterval(scale, d.Total), "")
+	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), signedIntervalText(scale, d.Total), "")
 	sides := []explain.Side{d.A, d.B}
-	addOthers(&g, sides, scale, "", "", "")
+	addOtherTasksRow(&g, sides, scale, "", "", "")
 	g.Notes = sampleNotes(sides)
 	s.Grids = append([]Grid{g}, slices.Concat(programGrids(sides, scale), counterGrids(sides))...)
 	return s
 }
 
-// othersLeast is the smallest share of the CPU time for which a table has a row about other tasks. A task with a smaller
-// share is not named in a note.
+// othersLeast is the smallest share of the CPU time that counts as work of other tasks. Below it, a table has no row about
+// other tasks, and a note does not name the task.
 const othersLeast = 0.001
 
-// addOthers adds a row with the CPU time of tasks outside the path, if it is large enough for any side. The row has a
-// cell for each side, then the cells in rest.
-func addOthers(g *Grid, sides []explain.Side, scale number.Scale, rest ...string) {
+// addOtherTasksRow adds a row with the CPU time of tasks outside the path. It adds none if the time is too small for every
+// side. The row has a cell for each side, then the cells in rest.
+func addOtherTasksRow(g *Grid, sides []explain.Side, scale number.Scale, rest ...string) {
 	if slices.ContainsFunc(sides, func(s explain.Side) bool { return s.OtherTime() > othersLeast*s.Demand.Value }) {
 		g.Add("beside it, other tasks on these CPUs", append(each.Of(sides, func(s explain.Side) string { return scale.Format(s.OtherTime()) }), rest...)...)
 	}
 }
 
-// otherTasks describes up to three tasks outside the path that took most of its CPUs; "" if their shares are too small.
-func otherTasks(s explain.Side) string {
+// otherTasksText describes up to three tasks outside the path that took most of its CPUs; "" if their shares are too small.
+func otherTasksText(s explain.Side) string {
 	most := each.Where(s.Others[:min(len(s.Others), 3)], func(o explain.Other) bool { return o.Share >= othersLeast })
 	return strings.Join(each.Of(most, func(o explain.Other) string {
 		return fmt.Sprintf("%s (%s)", number.Clean(o.Command), number.Percent(o.Share))
 	}), ", ")
 }
 
-// counterGrids returns the processor's counters for sides of one path and workload, nil if the machine has no counters.
+// counterGrids returns tables of the processor's counters. The sides have one path and one workload. It returns nil if the
+// machine has no counters.
 func counterGrids(sides []explain.Side) []Grid {
 	work := sides[0].Workload.Traits().Work
 	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return s.Name() })}
@@ -218,11 +219,11 @@ func counterGrids(sides []explain.Side) []Grid {
 	if len(g.Labels) == 0 {
 		return nil
 	}
-	return append([]Grid{g}, countedParts(sides)...)
+	return append([]Grid{g}, countedPartGrids(sides)...)
 }
 
-// countedParts returns a grid for each counter that was sampled. The grid attributes the events of the counter to parts.
-func countedParts(sides []explain.Side) (grids []Grid) {
+// countedPartGrids returns a grid for each counter that was sampled. The grid attributes the events of the counter to parts.
+func countedPartGrids(sides []explain.Side) (grids []Grid) {
 	for _, name := range metric.Counted {
 		counted := func(s explain.Side) []explain.Valued { return s.Counted[name] }
 		if !slices.ContainsFunc(sides, func(s explain.Side) bool { return len(counted(s)) > 0 }) {
@@ -235,7 +236,7 @@ func countedParts(sides []explain.Side) (grids []Grid) {
 	return grids
 }
 
-// counterTitle returns a counter's title, then the text by, then the unit in brackets, if the counter has one.
+// counterTitle returns the title of a counter followed by the text in by. It adds the unit in brackets if the scale has one.
 func counterTitle(name, by string, scale number.Scale) string {
 	m, _ := metric.Lookup(name)
 	title := strings.TrimSuffix(m.Title, " per unit of work") + by
@@ -245,8 +246,8 @@ func counterTitle(name, by string, scale number.Scale) string {
 	return title
 }
 
-// programGrids compares the time of BPF programs as the kernel counts it with the time by samples, in one grid for each
-// side that has programs.
+// programGrids returns a grid for each side that has BPF programs. The grid compares the CPU time of each program as counted
+// by the kernel with the time by samples.
 func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 	var grids []Grid
 	for _, s := range sides {
@@ -294,11 +295,12 @@ func intervalText(scale number.Scale, i explain.Interval) string {
 	return scale.Format(i.Low) + " to " + scale.Format(i.High)
 }
 
-func signedInterval(scale number.Scale, i explain.Interval) string {
+func signedIntervalText(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
-// sampleNotes describes how many samples the sides have and what sampling costs, then what is missing from each side.
+// sampleNotes returns a note on the number of samples and the cost of sampling, then notes on what is missing from each
+// side.
 func sampleNotes(sides []explain.Side) []string {
 	var samples, trials, costs []float64
 	var by []string
@@ -343,7 +345,7 @@ func rangeText(values []float64, format func(float64) string) string {
 	return low + " to " + high
 }
 
-// missingNotes describes what is missing from a side.
+// missingNotes returns notes on what is missing from a side, such as lost samples and functions without names.
 func missingNotes(s explain.Side) []string {
 	name := s.Name()
 	var notes []string
@@ -364,7 +366,7 @@ func missingNotes(s explain.Side) []string {
 		}
 		add("the path is mostly idle: %s of the samples are of %s, and the parts stand on the rest", number.Percent(float64(idle)/float64(idle+uint64(s.Samples))), who)
 	}
-	if names := otherTasks(s); names != "" {
+	if names := otherTasksText(s); names != "" {
 		add("other tasks on its CPUs are %s", names)
 	}
 	if s.Failed > 0 {
@@ -469,7 +471,8 @@ type parts struct {
 	scale number.Scale
 }
 
-// grid returns a table with the largest parts, the sum of the other parts, and the totals. It omits uncertain digits.
+// grid returns a table with the largest parts, the sum of the other parts, and the totals. Numbers have no
+// digits beyond the median error of the parts.
 func (p parts) grid(title string) Grid {
 	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return s.Name() })}
 	order := explain.Common(p.sides, p.of)
@@ -531,7 +534,7 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	p := parts{sides: sides, of: explain.Side.Times, sums: sums, scale: number.Common(sides[0].Unit, sums...)}
 	g := p.grid(fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, p.scale.Unit))
 	why := slices.DeleteFunc(each.Of(sides, unexplainedReason), func(why string) bool { return why == "" })
-	addOthers(&g, sides, p.scale)
+	addOtherTasksRow(&g, sides, p.scale)
 	g.Notes = slices.Concat(each.Of(why, func(w string) string { return number.Clean(w) + "." }), g.Notes, sampleNotes(sides))
 	return g, p.scale
 }

@@ -21,7 +21,8 @@ func sidePictures(all []explain.Side, s Series) []Section {
 		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return partsFigure(sides, families, s) })}}
 }
 
-// differencePictures returns sections with pictures of differences: each as a waterfall, and as a flame graph.
+// differencePictures returns a section with a waterfall for each difference, then one with flame graphs. It omits a section
+// without figures.
 func differencePictures(all []explain.Difference) []Section {
 	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, waterfallFigure)}
 	flames := Section{ID: "flame", Heading: "Functions", Notes: []string{
@@ -35,7 +36,7 @@ func differencePictures(all []explain.Difference) []Section {
 	return slices.DeleteFunc([]Section{steps, flames}, Section.isEmpty)
 }
 
-// sidesText names both sides of a difference.
+// sidesText returns the names of both sides of a difference, and its path.
 func sidesText(d explain.Difference) string {
 	return fmt.Sprintf("%s to %s, %s", d.A.Name(), d.B.Name(), d.A.Path)
 }
@@ -70,7 +71,8 @@ func familiesOf(sides []explain.Side) []string {
 	return each.Once(each.Of(explain.Common(sides, explain.Side.Times), func(p explain.Part) string { return p.Family }))
 }
 
-// partsFigure returns a bar for each side, split into families of parts. All sides have one path and workload.
+// partsFigure returns a figure with a bar for each side, split into families of parts. All sides have the same path and
+// workload.
 func partsFigure(sides []explain.Side, families []string, s Series) Figure {
 	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
 	p := plot.Stacked{

@@ -145,7 +145,7 @@ func TestCountedParts(t *testing.T) {
 		{Part: explain.Part{ID: "a", Title: "A"}, Interval: explain.Interval{Value: 20_400, Low: 19_900, High: 20_900}},
 	}}
 	none.Counters = map[string]explain.Interval{metric.Instructions: {Value: 50_000}} // without samples by the event
-	g := countedParts([]explain.Side{side, none})
+	g := countedPartGrids([]explain.Side{side, none})
 	if len(g) != 1 || g[0].Title != "instructions by part (k)" || strings.Join(g[0].Labels, " ") != "B A sum" || strings.Join(slices.Concat(g[0].Cells...), " ") != "40.8 – 20.4 – 61.2 50.0" {
 		t.Errorf("%+v", g)
 	}

@@ -23,7 +23,7 @@ const FidelitySchema = "cnibench.fidelity/v1"
 // page.
 func BuildFidelity(p *fidelity.Page) Document {
 	h := p.Header
-	s := Section{Notes: append(fidelityVerdicts(p),
+	s := Section{Notes: append(fidelityNotes(p),
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
 		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. They are not the ratios of the medians beside them. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are compared with each other without that, and not judged.",
@@ -31,13 +31,13 @@ func BuildFidelity(p *fidelity.Page) Document {
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))
 	}
-	s.Grids = append(s.Grids, fidelitySummary(p))
+	s.Grids = append(s.Grids, fidelitySummaryGrid(p))
 	for _, part := range []struct {
 		title string
 		rows  []fidelity.Row
 	}{{"CPU time per unit of work", p.Demand}, {"Rates", p.Rates}} {
 		if len(part.rows) > 0 {
-			s.Grids = append(s.Grids, fidelityRows(part.title, part.rows))
+			s.Grids = append(s.Grids, fidelityRowsGrid(part.title, part.rows))
 		}
 	}
 	conditions := Grid{Title: "Conditions", Label: "fact", Columns: []string{"value"}, Prose: true}
@@ -57,12 +57,12 @@ func BuildFidelity(p *fidelity.Page) Document {
 	}{FidelitySchema, h.Created.UTC(), h.Plan.Seed, h.Facts, p.Summaries(), p}}
 }
 
-// busy is the share of the measured CPUs used by other programs above which a comparison is doubtful.
+// busy is the largest share of the measured CPUs that other programs may use. Above it, a comparison is doubtful.
 const busy = 0.1
 
-// fidelityVerdicts describes for each profile on each cluster whether the lab is accurate. It also says if more
-// repetitions or a quieter machine are needed.
-func fidelityVerdicts(p *fidelity.Page) []string {
+// fidelityNotes returns a note for each profile on each cluster that says whether the lab is accurate. A last note warns
+// if other programs used too much of the CPUs.
+func fidelityNotes(p *fidelity.Page) []string {
 	var all []string
 	for _, s := range p.Summaries() {
 		of := fmt.Sprintf("%s (%s): ", s.Profile, s.Context)
@@ -82,8 +82,8 @@ func fidelityVerdicts(p *fidelity.Page) []string {
 	return all
 }
 
-// fidelitySummary returns a table that counts the rows by verdict, with the failed trials as notes.
-func fidelitySummary(p *fidelity.Page) Grid {
+// fidelitySummaryGrid returns a table that counts the rows by verdict, with the failed trials as notes.
+func fidelitySummaryGrid(p *fidelity.Page) Grid {
 	g := Grid{Label: "compared", Columns: []string{"rows", "within 5 %", "differ", "undecided", "median of the distance", "largest"}}
 	for _, x := range []struct {
 		name string
@@ -119,7 +119,7 @@ func fidelitySummary(p *fidelity.Page) Grid {
 	return g
 }
 
-func fidelityRows(title string, rows []fidelity.Row) Grid {
+func fidelityRowsGrid(title string, rows []fidelity.Row) Grid {
 	g := Grid{Title: title, Label: "profile", Columns: []string{"path", "workload", "lab", "cluster", "cluster to lab", "verdict"}}
 	for _, r := range rows {
 		m := number.Common(metric.UnitFor(r.Metric, r.Workload.Traits().Work), r.Lab, r.Cluster)

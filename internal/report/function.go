@@ -28,8 +28,8 @@ type Best struct {
 func (b *builder) bestByFunction(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
-		x := Best{With: f, Choice: b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool {
-			p, _ := b.lookUp(v)
+		x := Best{With: f, Choice: b.rankProfiles(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool {
+			p, _ := b.lookUpProfile(v)
 			return isDataplane(v) && f.By(p) != ""
 		})}
 		if len(x.Choice) > 0 {
@@ -41,9 +41,9 @@ func (b *builder) bestByFunction(n Need) []Best {
 	return out
 }
 
-// lookUp returns the profile of a variant, with the encryption under which it was measured; false if it is not a known
-// profile.
-func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
+// lookUpProfile returns the profile of a variant, with the encryption under which it was measured. It returns false if the
+// profile is unknown.
+func (b *builder) lookUpProfile(v plan.Variant) (profile.Profile, bool) {
 	known, ok := profile.Lookup(v.Profile())
 	return known.WithEncryption(string(v.Lab(b.header.Plan.Lab).Encryption)), ok
 }
@@ -60,8 +60,8 @@ func (n Need) functionLines() []string {
 	return out
 }
 
-// standingText describes the first of ranks: its value, how it compares with the best (toBest, if set), and the profiles
-// that do not differ from it. If unit is true, the value has its unit.
+// standingText describes the first of ranks: its value, and the profiles that do not differ from it. If toBest is set, the
+// text also says how it compares with the best. If unit is true, the value has its unit.
 func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
 	scale := n.Scale()
 	text := number.Clean(ranks[0].Cell.Profile.String()) + ": " + scale.Format(ranks[0].Cell.Median)
@@ -84,8 +84,8 @@ func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, 
 		words   string
 		verdict compare.Verdict
 	}{{"same", compare.Same}, {"undecided", compare.Inconclusive}} {
-		if names := profileNames(withVerdict(againstBest(ranks[1:]), v.verdict)); len(names) > 0 {
-			near = append(near, v.words+": "+fewNames(names))
+		if names := profileNames(comparisonsWithVerdict(comparisonsToBest(ranks[1:]), v.verdict)); len(names) > 0 {
+			near = append(near, v.words+": "+joinFewNames(names))
 		}
 	}
 	if len(near) > 0 {
@@ -94,8 +94,9 @@ func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, 
 	return text
 }
 
-// fewNames joins up to three names; of more it gives three and the number of the others.
-func fewNames(names []string) string {
+// joinFewNames joins up to three names with commas and "and". If there are more, it joins three and adds the number of the
+// others.
+func joinFewNames(names []string) string {
 	const most = 3
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
@@ -103,9 +104,9 @@ func fewNames(names []string) string {
 	return joinNames(names)
 }
 
-// anyOf joins names with "or"; of more than four it gives four and the number of the others. It needs at least one
-// name.
-func anyOf(names []string) string {
+// joinAlternatives joins up to four names with "or". If there are more, it joins four and adds the number of the others. It
+// needs at least one name.
+func joinAlternatives(names []string) string {
 	const most = 4
 	last := names[len(names)-1]
 	switch {
@@ -142,10 +143,10 @@ func (a Answer) Validated() string {
 	}
 	said := []string{"Costs validated on a real cluster: none."}
 	if len(real) > 0 {
-		said[0] = "Costs validated on a real cluster: " + fewNames(real) + "."
+		said[0] = "Costs validated on a real cluster: " + joinFewNames(real) + "."
 	}
 	if len(off) > 0 {
-		said = append(said, "Compared with one, and off: "+fewNames(off)+".")
+		said = append(said, "Compared with one, and off: "+joinFewNames(off)+".")
 	}
 	if len(real)+len(off) < lab {
 		said = append(said, others)
@@ -187,7 +188,7 @@ func (p Proof) Word() string {
 	return "none"
 }
 
-// text returns the proof in a sentence.
+// text describes the proof in words: the self-test, and how the cost compares with a real cluster's.
 func (p Proof) text() string {
 	if p.Real {
 		return "measured on a real cluster, whose dataplane was proven first"
@@ -210,7 +211,7 @@ func (p Proof) text() string {
 func (b *builder) profileAbilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
-		known, ok := b.lookUp(name)
+		known, ok := b.lookUpProfile(name)
 		if !ok || b.wasSkipped(name) {
 			continue
 		}
@@ -274,8 +275,8 @@ func (a Ability) provenText() string {
 	return text
 }
 
-// mergeAbility appends a to all. If all has another variant of its profile for which same returns true, it gives that
-// element the profile's name instead.
+// mergeAbility appends a to all. If all already has another variant of the same profile for which same returns true, it
+// appends nothing. It then replaces that variant by the profile's name, which stands for both.
 func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
 	for i, b := range all {
 		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {

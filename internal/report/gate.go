@@ -24,8 +24,8 @@ type Gate struct {
 func gateOf(r PairResult) *Gate {
 	g := &Gate{State: r.State}
 	judged := r.Judged()
-	slices.SortStableFunc(judged, bySize)
-	verdicts := verdictCounts(each.Of(judged, func(m compare.Match) compare.Verdict { return m.Verdict }))
+	slices.SortStableFunc(judged, compareBySize)
+	verdicts := verdictCountsText(each.Of(judged, func(m compare.Match) compare.Verdict { return m.Verdict }))
 	words := map[compare.State]string{compare.Kept: "no cost found", compare.Broken: "the change costs more", compare.Undecided: "undecided"}
 	g.Headline = fmt.Sprintf("%s: %s (%s)", words[r.State], number.Counted(len(judged), "cell"), verdicts)
 	if len(r.Held) > 0 {

@@ -24,16 +24,16 @@ func (b *builder) nicLabel(w plan.Workload) string {
 	return models[0].Label()
 }
 
-// withNIC adds the NIC model to a workload's title, if the workload has one.
-func (b *builder) withNIC(title string, w plan.Workload) string {
+// titleWithNIC adds the NIC model to a workload's title, if the workload has one.
+func (b *builder) titleWithNIC(title string, w plan.Workload) string {
 	if label := b.nicLabel(w); label != "" {
 		title += ", " + label
 	}
 	return title
 }
 
-// Ground returns lines about the environment, the NIC model and the machine, and about functions that the best profiles
-// lack.
+// Ground returns up to two lines. The first is about the environment, the NIC model and the machine. The second names
+// functions that the best profiles lack.
 func (s Scene) Ground() []string {
 	lines := []string{s.Lacks}
 	if s.Model != "" {
@@ -85,8 +85,8 @@ func implausibleText(r check.Report) string {
 	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + joinNames(rules) + ": `cnibench check` says which numbers, and why."
 }
 
-// missingFunctions describes which of profile.Expected the best dataplanes of the needs lack; "" if they lack none.
-func missingFunctions(needs []Need) string {
+// missingFunctionsText describes which of profile.Expected the best dataplanes of the needs lack; "" if they lack none.
+func missingFunctionsText(needs []Need) string {
 	var best []plan.Variant
 	for _, n := range needs {
 		if v := n.Choice[0].Cell.Profile; !n.Bounds && isDataplane(v) {

@@ -21,7 +21,7 @@ type Growth struct {
 	compare.GrowthFamily
 	// Condition is the name of the flag that sets the condition.
 	Condition string
-	// Title names the metric, the workload and the path; for the cost of an instance's state only the metric.
+	// Title names the metric, the workload and the path. For the cost of an instance's state it names only the metric.
 	Title string
 	// Sentences has one sentence for each of Lines, then one for each of Crossings.
 	Sentences []string
@@ -196,7 +196,7 @@ func countText(v float64) string {
 	return text
 }
 
-// growthScale returns one scale for the points of all profiles.
+// growthScale returns a scale that fits the points of all profiles.
 func growthScale(f compare.GrowthFamily) number.Scale {
 	var values []float64
 	for _, l := range f.Lines {
@@ -285,13 +285,13 @@ type growthCurve struct {
 	Unit      string       `json:"unit"`
 	// Kind is constant, linear, logarithmic, rising or undecided.
 	Kind string `json:"kind"`
-	// Slope is for each unit of the condition, or with Per "doubling" for each doubling of it.
+	// Slope is the change for each unit of the condition. If Per is "doubling", it is the change for each doubling.
 	Slope float64 `json:"slope"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	Per   string  `json:"per"`
-	// Change is the difference between the last point and the first, by the fitted law. Misfit is the largest distance of
-	// a point from the law, as a share of the point.
+	// Change is the difference between the last point and the first, by the fitted law. Misfit is the largest distance of a
+	// point from the law, as a share of the point's value.
 	Change     float64       `json:"change"`
 	ChangeLow  float64       `json:"change_low"`
 	ChangeHigh float64       `json:"change_high"`
@@ -316,8 +316,8 @@ type curveCrossing struct {
 	Path      string       `json:"path"`
 	Workload  string       `json:"workload"`
 	Metric    string       `json:"metric"`
-	// Relation is the relation of the first to the second: under, over or crosses. At, between Low and High, is null
-	// unless they cross; Falls means that the first is lower after the crossing.
+	// Relation is the relation of the first curve to the second: under, over or crosses. At is where they cross, with the
+	// interval Low to High; these are null if they do not cross. Falls means that the first is lower after the crossing.
 	Relation string  `json:"relation"`
 	At       float64 `json:"at"`
 	Low      float64 `json:"low"`
@@ -428,7 +428,7 @@ func lawPoints(at func(float64) float64, from, to, size float64) []plot.LinePoin
 	return points
 }
 
-// shortCount formats a number in few columns: 10K for 10,000.
+// shortCount formats a number briefly: "10K" for 10,000.
 func shortCount(x float64) string {
 	if x >= 1000 && math.Mod(x, 1000) == 0 {
 		return strconv.FormatFloat(x/1000, 'f', -1, 64) + "K"

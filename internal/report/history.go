@@ -13,16 +13,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildHistory builds the report of many results in the order of time: the changes of level, then every cell in all
-// results.
+// BuildHistory builds the report of many results in chronological order. It has the changes of level, then every cell in
+// all results. h has at least one run.
 func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
 	d.Lines = historyAnswer(h)
-	cut := byTable(h.Tracks, func(t compare.Track) compare.Key { return t.Key })
+	cut := groupByTable(h.Tracks, func(t compare.Track) compare.Key { return t.Key })
 	d.Sections = tableSections(metric.All(), cut, func(ts []compare.Track) string { return ts[0].Metric },
 		func(m metric.Metric, ts []compare.Track) Table { return trackTable(m, ts, len(h.Runs)) })
 	d.Legend = historyLegend(h)
-	d.Appendix = []Section{historyRuns(h)}
+	d.Appendix = []Section{historyRunsSection(h)}
 	d.Data = historyData{historySchema, each.Of(h.Runs, historyRunOf), each.Of(h.Tracks, trackOf)}
 	return d
 }
@@ -131,11 +131,11 @@ func historyLegend(h *compare.History) []string {
 	return lines
 }
 
-// historyRuns returns a section with the results, and which conditions changed before each.
-func historyRuns(h *compare.History) Section {
+// historyRunsSection returns a section that lists the results, each with the conditions that changed before it.
+func historyRunsSection(h *compare.History) Section {
 	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {
-		text := withDate(number.Clean(r.Name), r.Created)
+		text := datedName(number.Clean(r.Name), r.Created)
 		what := each.Of(r.Changed, func(d compare.Difference) string {
 			return fmt.Sprintf("%s %s to %s", number.Clean(d.Name), factText(d.A), factText(d.B))
 		})

@@ -13,14 +13,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// exampleShares are the shares of network time that are shown for a job without a given share.
+// exampleShares are the shares of network time that a table assumes if the reader gives none.
 var exampleShares = []float64{0.1, 0.3, 0.5}
 
 // impactHeading is the heading of the section about the reader's own job.
 const impactHeading = "What it means for the job"
 
-// impactSections returns a section that estimates the time and the CPU time of works on each profile; nil without works. It fails
-// for work that the result does not cover.
+// impactSections returns a section that estimates the time and the CPU time of works on each profile; nil without works. It
+// fails for work that the result does not cover.
 func (b *builder) impactSections(works []impact.Work) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
@@ -95,7 +95,7 @@ func impactGrid(e impact.Estimate, base string) Grid {
 		return g
 	}
 	g.Notes = append(g.Notes, jobNote(e, base))
-	if more := repetitionsMore(open); more != "" {
+	if more := decidingNote(open); more != "" {
 		g.Notes = append(g.Notes, "Inconclusive changes"+more+".")
 	}
 	return g
@@ -118,7 +118,7 @@ func forecastGrid(f impact.Forecast) Grid {
 	return g
 }
 
-// jobNote describes on which share of network time the columns about the whole job are based.
+// jobNote returns a note that says which share of network time the columns about the whole job assume.
 func jobNote(e impact.Estimate, base string) string {
 	if e.Share > 0 {
 		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", shareText(e.Share), base)
@@ -151,8 +151,8 @@ func changeText(c *impact.Change) string {
 	return number.Range(c.Value, c.Low, c.High)
 }
 
-// jobText formats by how many percent the time of the whole job changes, if share of it is spent on the work. If the
-// difference is not significant, it returns the same as changeText.
+// jobText formats the change of the whole job's time in percent. share is the part of that time which the work takes, from
+// 0 to 1. If the difference is not significant, it returns the text of changeText.
 func jobText(c *impact.Change, share float64) string {
 	if !c.Claimed() {
 		return changeText(c)

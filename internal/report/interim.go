@@ -19,8 +19,8 @@ type Interim struct {
 	Leads []string
 }
 
-// Interim returns the result of the trials so far; h is the header of the result. It is empty for a sweep, and as long
-// as the trials answer no need. More records may be added afterwards.
+// Interim returns the result of the trials so far; h is the header of the result. The result is empty for a sweep, and as
+// long as the trials answer no need. It fails if the trials cannot be analysed. More records may be added afterwards.
 func (c *Collector) Interim(h result.Header) (Interim, error) {
 	a, err := c.judged.Analyse(h, compare.Options{})
 	if err != nil {

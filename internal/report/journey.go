@@ -21,7 +21,7 @@ const JourneySchema = "cnibench.journey/v1"
 // journeyNote explains the times of journeys.
 const journeyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total where it is known."
 
-// JourneyPage has the followed journeys, ordered by path, workload and profile.
+// JourneyPage has the data of a report on journeys. Journeys are ordered by path, workload and profile.
 type JourneyPage struct {
 	Plan         plan.Plan
 	Facts        facts.Facts
@@ -99,7 +99,7 @@ func whereaboutsLines(set []itinerary.Itinerary) []string {
 			continue
 		}
 		at := i.Steps[max(0, i.Where(first.Total.Median))]
-		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, placeOf(at), microsText(i.Total.Median-first.Total.Median)))
+		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, stepPlace(at), microsText(i.Total.Median-first.Total.Median)))
 	}
 	for _, i := range set {
 		if i.Probes.Unknown == "" && !i.Probes.Meets {
@@ -109,8 +109,8 @@ func whereaboutsLines(set []itinerary.Itinerary) []string {
 	return lines
 }
 
-// placeOf returns the host of a step, and its netfilter hook, device or socket.
-func placeOf(s itinerary.Step) string {
+// stepPlace describes the place of a step: its host, then its netfilter hook, its device or "socket".
+func stepPlace(s itinerary.Step) string {
 	switch {
 	case s.Hook != "":
 		return s.Host + ", netfilter " + s.Hook
@@ -122,7 +122,8 @@ func placeOf(s itinerary.Step) string {
 
 func microsText(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 
-// journeySections returns the sections that compare journeys of one path and workload.
+// journeySections returns two sections that compare journeys of one path and workload. The first draws them as letters; the
+// second has the times and the cost of probes.
 func journeySections(set []itinerary.Itinerary) []Section {
 	about := fmt.Sprintf("%s, %s", set[0].Path, set[0].Workload)
 	drawn := Section{Heading: about, Notes: []string{journeyNote}, Drawn: true, Grids: []Grid{lineGrid(set)}}
@@ -194,8 +195,8 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 	return g
 }
 
-// stepLetter returns the letter of a step: "#", "*" or "=" if netfilter, a BPF program or a tunnel takes the time until
-// the next step, or else the letter of its host.
+// stepLetter returns the letter of a step. If netfilter, a BPF program or a tunnel takes the time until the next step, it is
+// "#", "*" or "=". Otherwise it is the letter of the step's host.
 func stepLetter(i itinerary.Itinerary, s itinerary.Step) string {
 	n := slices.IndexFunc(i.Steps, func(o itinerary.Step) bool { return o.At == s.At && o.Point == s.Point && o.Host == s.Host })
 	if n >= 0 && n+1 < len(i.Steps) {
@@ -357,8 +358,8 @@ type activity = struct {
 	About    string
 }
 
-// landmarkTexts describes what differs between dataplanes during a visit of a host: programs, bridges, tunnels, and the
-// time in netfilter. It returns up to two texts, the longer first; nil if there is nothing to describe.
+// landmarkTexts describes what a packet passes during a visit of a host: programs, bridges, tunnels, and the time in
+// netfilter. It returns two alternatives at most, the longer first. It returns nil if there is nothing to describe.
 func landmarkTexts(visit []itinerary.Step) []string {
 	var devices []string
 	netfilter := 0.0

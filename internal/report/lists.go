@@ -17,7 +17,7 @@ import (
 
 // appendixSections returns the sections after the tables.
 func (b *builder) appendixSections(r Run) []Section {
-	return withItems(
+	return sectionsWithItems(
 		Section{Heading: besideHeading, Items: b.toolItems()},
 		Section{Heading: "Where datagrams were lost", Items: b.lossItems()},
 		Section{Heading: "Profiles left out", Items: b.skippedItems()},
@@ -28,8 +28,8 @@ func (b *builder) appendixSections(r Run) []Section {
 	)
 }
 
-// withItems returns the sections that have items.
-func withItems(all ...Section) []Section {
+// sectionsWithItems returns the sections that have items.
+func sectionsWithItems(all ...Section) []Section {
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Items) == 0 })
 }
 
@@ -40,7 +40,8 @@ func (b *builder) skippedItems() []Item {
 	})
 }
 
-// notServedItems returns an item for each profile and reason: the paths that the profile does not serve for that reason.
+// notServedItems returns an item for each profile and reason. It lists the paths that the profile does not serve for that
+// reason.
 func (b *builder) notServedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
@@ -143,26 +144,26 @@ func repeatCommand(p plan.Plan) string {
 	return line + switches
 }
 
-// places are the places where a datagram can be lost: name as in the metric's name, words for a report.
+// places lists where a datagram can be lost. name ends the name of the metric; words is the text in a report.
 var places = []struct{ name, words string }{
 	{"socket_buffer", "in the receiving socket's buffer"}, {"backlog", "in the CPU's receive backlog"},
 	{"qdisc", "in a queueing discipline"}, {"device", "at a network device"}, {"path", "elsewhere on the path"},
 }
 
-// lossItems returns an item for each case that lost datagrams: the places of the loss, with the median share of the
-// offered datagrams. For a throughput search it is the loss at the lowest rate that failed.
+// lossItems returns an item for each case that lost datagrams. It has the places of the loss, each with the median share of
+// the offered datagrams. For a throughput search it has the loss at the lowest rate that failed.
 func (b *builder) lossItems() []Item {
 	var items []Item
 	for c := range b.allCases() {
-		if text := b.lossOf(c); text != "" {
+		if text := b.lossText(c); text != "" {
 			items = append(items, Item{Name: number.Clean(c.Profile.String()), Text: c.Path.String() + " " + number.Clean(c.Workload.String()) + ": " + text})
 		}
 	}
 	return items
 }
 
-// lossOf describes the places where a case lost datagrams; "" if it lost none.
-func (b *builder) lossOf(of plan.Case) string {
+// lossText describes the places where a case lost datagrams; "" if it lost none.
+func (b *builder) lossText(of plan.Case) string {
 	cell := func(name string) (compare.Cell, bool) {
 		c, ok := b.analysis.Cell(compare.Key{Case: of, Metric: name})
 		return c, ok && c.N > 0

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// LoadCurve has the times of one workload on one path by load, a line for each profile.
+// LoadCurve has the times of one workload on one path as a function of the load. It has a line for each profile.
 type LoadCurve struct {
 	// Workload is the workload without its load, because the load is the axis of the curve.
 	Workload plan.Workload
@@ -38,7 +38,7 @@ type LoadLine struct {
 	Knee   Knee
 }
 
-// LoadPoint is the measurement at one load. Times are in ns. A summary without values has N 0.
+// LoadPoint is the measurement at one load. Times are in ns. N is 0 in a summary without values.
 type LoadPoint struct {
 	// Load is the share of the capacity.
 	Load float64
@@ -51,10 +51,10 @@ type LoadPoint struct {
 
 // Knee is the highest load whose 99th percentile is at most stat.KneeFactor times the lowest one of the curve.
 type Knee struct {
-	// Low is the load of the knee by the medians, High its load by the intervals, at least Low.
+	// Low is the load of the knee by the medians. High is its load by the intervals, which is never below Low.
 	Low, High float64
 	// Found is false if the curve does not show whether there is a knee. None means that there is no knee: times stay near
-	// the lowest up to the highest load.
+	// the lowest time up to the highest load.
 	Found, None bool
 }
 
@@ -181,7 +181,7 @@ func (l LoadLine) doubtsText() string {
 	return number.Clean(l.Profile.String()) + ": " + strings.Join(said, "; ") + "."
 }
 
-// tableLoad is the load for the first table: the table shows the times at the measured load nearest to it.
+// tableLoad is the load for the first table. The table shows the times at the measured load that is nearest to tableLoad.
 const tableLoad = 0.5
 
 // curveGrids returns three tables: a summary, then the median and the 99th percentile at each load.

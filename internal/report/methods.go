@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// RunID returns an id of 12 hexadecimal digits, the same in every report of a result. It is derived from the time, the
-// seed and the machine of the run; if the time is unknown, also from the plan.
+// RunID returns an id of 12 hexadecimal digits. Every report of a result has the same id. It is derived from the time, the
+// seed and the machine of the run. If the time is unknown, it is also derived from the plan.
 func (d Result) RunID() string {
 	of := fmt.Appendf(nil, "%s %d %s %s", d.Run.Created.UTC().Format(time.RFC3339Nano), d.Run.Plan.Seed, d.Facts[facts.Kernel], d.Facts[facts.CPUModel])
 	if p := d.Run.Plan; d.Run.Created.IsZero() { // of another tool, which says neither
@@ -78,8 +78,8 @@ func (b *builder) methodsParagraph(d Document) string {
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
-// measuredSentence describes where the profiles were measured, or from which tool or file their numbers are. The text has
-// no full stop.
+// measuredSentence says where the profiles were measured, or which tool or file their numbers are from. The sentence has no
+// full stop.
 func (b *builder) measuredSentence(profiles string) string {
 	origin := number.Clean(b.header.Origin)
 	if origin == "csv" {
@@ -102,8 +102,8 @@ func (b *builder) measuredSentence(profiles string) string {
 	}
 }
 
-// repetitionsSentence describes how many repetitions cases have: one number, or the range and the most frequent number.
-// certainty is text to add about the answers; "" for none.
+// repetitionsSentence says how many repetitions cases have: one number, or the range and the most frequent number. It adds
+// certainty, a text about the answers, unless that is "".
 func (b *builder) repetitionsSentence(certainty string) string {
 	times := map[plan.Case]int{}
 	for _, c := range b.analysis.Cells {
@@ -126,9 +126,9 @@ func (b *builder) repetitionsSentence(certainty string) string {
 	case len(all) == 0:
 		return "All trials failed."
 	case len(all) == 1 && none > 0:
-		return fmt.Sprintf("Cases had %s%s.", repetitionRange(all[0], all[0]), certainty)
+		return fmt.Sprintf("Cases had %s%s.", repetitionRangeText(all[0], all[0]), certainty)
 	case len(all) == 1:
-		return fmt.Sprintf("Each case had %s%s.", repetitionRange(all[0], all[0]), certainty)
+		return fmt.Sprintf("Each case had %s%s.", repetitionRangeText(all[0], all[0]), certainty)
 	}
 	most := all[0]
 	for _, n := range all {
@@ -136,7 +136,7 @@ func (b *builder) repetitionsSentence(certainty string) string {
 			most = n
 		}
 	}
-	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitionRange(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
+	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitionRangeText(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
 }
 
 // methodsSection returns a section with two texts to paste: the paragraph and the citation.

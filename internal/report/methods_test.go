@@ -41,7 +41,8 @@ func TestMethodsSayWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestMethodsCountRepetitions: where cases were measured unequally often the paragraph says from and to, and how many most had.
+// TestMethodsCountRepetitions: where cases were measured unequally often the paragraph says from and to, and how many most
+// had.
 func TestMethodsCountRepetitions(t *testing.T) {
 	all := paragraph(t, build(t, reporttest.Small(4), report.Options{}))
 	if !strings.Contains(all, "Each case had 4 repetitions, ") {

@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Need is a purpose of a network, such as bulk transfer, with the ranking of the profiles for it: on one path, under
-// one workload, by one metric.
+// Need is a purpose of a network, such as bulk transfer, with the ranking of the profiles for it. The ranking is on one
+// path, under one workload, by one metric.
 type Need struct {
 	// Name is the name of the need: "Bulk transfer".
 	Name     string
@@ -41,7 +41,7 @@ type Need struct {
 	Certainty string
 	// Under compares the pick with the best bare network; "" if a dataplane is best.
 	Under string
-	// Bounds is true if the values are lower bounds, so that no profile is best.
+	// Bounds is true if the values are lower bounds. Then no profile is best.
 	Bounds bool
 }
 
@@ -70,7 +70,7 @@ func (b *builder) findNeeds() []Need {
 	for _, w := range b.wantedNeeds(path) {
 		// Lower bounds are only used if nothing else was measured.
 		var answer *Need
-		for _, m := range inOrder(b.metrics, w.metrics) {
+		for _, m := range metricsByPreference(b.metrics, w.metrics) {
 			n, ok := b.rankNeed(w, m)
 			if ok && (answer == nil || !n.Bounds) {
 				answer = &n
@@ -80,7 +80,7 @@ func (b *builder) findNeeds() []Need {
 			}
 		}
 		if answer != nil {
-			out = append(out, b.preferPrecise(w, *answer))
+			out = append(out, b.preferPreciseNeed(w, *answer))
 		}
 	}
 	return makeNamesUnique(out)
@@ -106,8 +106,9 @@ func makeNamesUnique(needs []Need) []Need {
 	return needs
 }
 
-// preferPrecise returns n, or the ranking by the metric w.or if n is not precise enough (wellKnown) and that ranking is.
-func (b *builder) preferPrecise(w want, n Need) Need {
+// preferPreciseNeed returns n if its values are precise enough (see wellKnown). Otherwise it returns the ranking by the metric
+// w.or if that one is precise enough. If neither is, it returns n.
+func (b *builder) preferPreciseNeed(w want, n Need) Need {
 	other, ok := metric.Lookup(w.or)
 	if !ok || n.halfWidth() <= wellKnown {
 		return n
@@ -119,14 +120,14 @@ func (b *builder) preferPrecise(w want, n Need) Need {
 	return n
 }
 
-// halfWidth returns the larger of two half-widths: those of the intervals of the best and the worst in Choice, each
-// relative to its median.
+// halfWidth returns the half-width of an interval relative to the median, for the best or the worst in Choice. It returns
+// the larger of the two.
 func (n Need) halfWidth() float64 {
 	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
 
-// inOrder returns metrics with those in names first, in the order of names.
-func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
+// metricsByPreference returns all metrics: first those in names, in the order of names, then the others.
+func metricsByPreference(metrics []metric.Metric, names []string) []metric.Metric {
 	return slices.SortedStableFunc(slices.Values(metrics), func(x, y metric.Metric) int {
 		// A name outside of names has the index -1, which as an unsigned number is the last.
 		return cmp.Compare(uint(slices.Index(names, x.Name)), uint(slices.Index(names, y.Name)))
@@ -144,7 +145,7 @@ func (b *builder) wantedNeeds(path plan.Path) []want {
 		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
-		out = append(out, want{b.withNIC(w.Title(), w), path, w, b.decidingMetrics(w), ""})
+		out = append(out, want{b.titleWithNIC(w.Title(), w), path, w, b.decidingMetrics(w), ""})
 	}
 	typical := plan.Typical(all)
 	for _, s := range plan.Asides {
@@ -194,7 +195,7 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	among := b.rankDataplanes(w.path, w.workload, m.Name)
 	n.Choice, n.Bounds = among, areBounds(among)
 	if pick >= 0 && !n.Bounds {
-		n.Near = profileNames(each.Where(againstBest(among[1:]), func(x compare.Comparison) bool { return x.Verdict != compare.Worse }))
+		n.Near = profileNames(each.Where(comparisonsToBest(among[1:]), func(x compare.Comparison) bool { return x.Verdict != compare.Worse }))
 		n.Best = b.bestByFunction(n)
 	}
 	n.Conclusion = b.rowConclusion(among, n.Scale())
@@ -206,14 +207,14 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	return n, true
 }
 
-// Scale returns one scale for the medians of all profiles.
+// Scale returns a scale that fits the medians of all profiles.
 func (n Need) Scale() number.Scale {
 	medians := each.Of(n.Standings, func(s compare.Standing) float64 { return s.Cell.Median })
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 
-// Card returns the texts of a card. about is what was measured, pick the best profiles, and value the value of the best.
-// lines has the conclusion and what it is based on.
+// Card returns the texts of a card. about says what was measured, pick names the best profiles, and value is the value of
+// the best profile. lines has the conclusion and what it is based on.
 func (n Need) Card() (about, pick, value string, lines []string) {
 	first, scale := n.Standings[n.Pick], n.Scale()
 	name := number.Clean(first.Cell.Profile.String())
@@ -227,8 +228,8 @@ func (n Need) Card() (about, pick, value string, lines []string) {
 	return about, pick, value, slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// pickText returns name, the name of the pick, and the profiles that do not differ from it. It returns another text if no
-// profile differs, or if the values are lower bounds.
+// pickText returns the name of the pick with the profiles that do not differ from it. If no profile differs, or if the
+// values are lower bounds, it returns a text that says so.
 func (n Need) pickText(name string) string {
 	switch {
 	case n.Bounds:
@@ -250,7 +251,7 @@ func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	for _, s := range ranks {
 		low, high = min(low, s.Cell.N), max(high, s.Cell.N)
 	}
-	parts := []string{repetitionRange(low, high)}
+	parts := []string{repetitionRangeText(low, high)}
 	if all := append(slices.Clone(c.Claims), c.Ties...); len(all) > 0 {
 		sure := 1.0
 		for _, x := range all {
@@ -286,7 +287,7 @@ func isDataplane(v plan.Variant) bool {
 	return v.Profile() != profile.Raw && v.Profile() != profile.Host
 }
 
-// needData is the answer for one need as JSON: the dataplanes, best first, and the best with each function.
+// needData is the answer for one need as JSON. It has the dataplanes, best first, and the best with each function.
 type needData struct {
 	Name     string    `json:"name"`
 	Path     plan.Path `json:"path"`

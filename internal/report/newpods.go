@@ -30,12 +30,12 @@ var podTimes = []struct{ family, title string }{
 
 // newPodsPage returns the section with the times of new pods.
 func newPodsPage(b *builder) page {
-	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPods()}}}
+	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPodGrids()}}}
 }
 
-// newPods returns tables for each workload with new pods on each path: times to first response, and what the first
-// request waited for.
-func (b *builder) newPods() []Grid {
+// newPodGrids returns tables for each workload with new pods, on each path. They have the times to first response, and what
+// the first request waited for.
+func (b *builder) newPodGrids() []Grid {
 	var grids []Grid
 	for _, w := range b.analysis.Workloads {
 		if !w.Traits().NewPods() {
@@ -45,7 +45,7 @@ func (b *builder) newPods() []Grid {
 			about := ", " + w.String() + " " + path.String()
 			c := plan.Case{Path: path, Workload: w}
 			for _, of := range podTimes {
-				if times := b.profileGrid(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), column{"attached", b.attachedOf}); len(times.Labels) > 0 {
+				if times := b.profileGrid(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), column{"attached", b.attachmentText}); len(times.Labels) > 0 {
 					grids = append(grids, times)
 				}
 			}
@@ -64,7 +64,8 @@ type column struct {
 	text func(plan.Case) string
 }
 
-// unansweredColumn returns a column with the number of pods without an answer, the median over trials.
+// unansweredColumn returns a column with the median over trials of the number of pods without an answer. For the family
+// metric.OneDial, which has no such number, each cell is number.Absent.
 func (b *builder) unansweredColumn(family string) column {
 	return column{"unanswered", func(c plan.Case) string {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: metric.TTFRUnanswered}); ok && cell.N > 0 && family != metric.OneDial {
@@ -74,8 +75,8 @@ func (b *builder) unansweredColumn(family string) column {
 	}}
 }
 
-// attachedOf returns how the pods of a case were attached; number.Absent if that is unknown.
-func (b *builder) attachedOf(c plan.Case) string {
+// attachmentText returns how the pods of a case were attached; number.Absent if that is unknown.
+func (b *builder) attachmentText(c plan.Case) string {
 	for _, name := range []string{metric.FromDue + ".mean", metric.OneDial + ".mean"} {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: name}); ok && cell.N > 0 && cell.Attached != "" {
 			return cell.Attached
@@ -84,13 +85,13 @@ func (b *builder) attachedOf(c plan.Case) string {
 	return number.Absent
 }
 
-// attachmentNotes returns a note that lists the ways in which pods were attached; nil if all profiles have the same.
+// attachmentNotes returns a note that lists the ways in which pods were attached. It returns nil if there is only one way.
 func (b *builder) attachmentNotes(c plan.Case) []string {
 	var ways []string
 	profiles := map[string][]string{}
 	for _, p := range b.analysis.Profiles {
 		c.Profile = p
-		way := b.attachedOf(c)
+		way := b.attachmentText(c)
 		if way == number.Absent {
 			continue
 		}
@@ -106,8 +107,8 @@ func (b *builder) attachmentNotes(c plan.Case) []string {
 	return []string{"Pods were attached in different ways (" + strings.Join(groups, "; ") + "). Processes of plugins take time of their own, so no verdict compares one way with another."}
 }
 
-// profileGrid returns a table with a row for each profile that has values. Its columns are the members of a family of times,
-// all in one unit, then texts. It omits members without values.
+// profileGrid returns a table with a row for each profile that has values. The first columns are members of a family of
+// times, all in one unit; members without values are omitted. The columns in texts follow.
 func (b *builder) profileGrid(c plan.Case, title, family string, members []string, texts ...column) Grid {
 	type row struct {
 		profile plan.Variant

@@ -31,7 +31,7 @@ var nodesNotes = []string{
 	"beyond: so many values of all differ. out: what a node sends; in: what it receives. If the hosts differ too, it is not the CNI.",
 }
 
-// nodesPage returns the findings of a run over pairs of nodes; for other runs it has no section.
+// nodesPage returns the findings of a run over pairs of nodes. For other runs the page has no section.
 func nodesPage(b *builder) page {
 	p := page{subjects: []Subject{{"node_findings", []nodeFinding{}}, {"matrices", []matrixData{}}}}
 	if b.from == nil || b.from.pairs.Empty() {
@@ -46,7 +46,7 @@ func nodesPage(b *builder) page {
 		found.Grids = append(found.Grids, v.shadingGrids(worst)...)
 		found.Figures = append(found.Figures, v.shadingFigure(worst))
 	}
-	found.Grids = append(found.Grids, v.besideHosts()...)
+	found.Grids = append(found.Grids, v.hostComparisonGrids()...)
 	p.sections = []Section{found}
 	if len(a.Nodes) <= mostGridNodes {
 		byMetric := Section{Heading: "Pairs by metric", ID: "pairs", Folded: true}
@@ -89,7 +89,7 @@ func (v nodesView) answerLines() []string {
 	return lines
 }
 
-// findingSentence describes a finding by its first evidence.
+// findingSentence returns a sentence about a finding and its first evidence.
 func (v nodesView) findingSentence(f matrix.Finding) string {
 	e := f.Evidence[0]
 	role := ""
@@ -100,8 +100,8 @@ func (v nodesView) findingSentence(f matrix.Finding) string {
 	return s + v.plantedText(f)
 }
 
-// findingName returns the kind of a finding with the names of its nodes, "link a - b". If several profiles were measured it adds
-// the profile: "link a - b with canal".
+// findingName returns the kind of a finding and the names of its nodes: "link a - b". If several profiles were measured, it
+// adds the profile: "link a - b with canal".
 func (v nodesView) findingName(f matrix.Finding) string {
 	nodes := each.Of(f.Nodes, func(n string) string { return number.Clean(n) })
 	nodes[len(nodes)-1] += v.profileSuffix(f.Profile)
@@ -128,7 +128,7 @@ var scopes = map[matrix.Scope]string{
 	"": "the hosts were not measured", matrix.Hosts: "the hosts' network differs too: not the CNI", matrix.Pods: "the hosts do not differ: the CNI",
 }
 
-// plantedText returns a sentence that a finding was planted in the lab; "" if it was not.
+// plantedText returns a sentence about the fault that the lab planted at the nodes of a finding; "" if there is none.
 func (v nodesView) plantedText(f matrix.Finding) string {
 	p, ok := each.First(v.plants, func(p mesh.Plant) bool { return p.Found(f.Nodes) })
 	if !ok {
@@ -194,7 +194,7 @@ func (v nodesView) findingGrids(heading string, list []matrix.Finding) []Grid {
 	return []Grid{g}
 }
 
-// shading is a matrix of nodes to be drawn.
+// shading is a matrix of nodes to draw.
 type shading struct {
 	title string
 	// layer has the values of one metric; nil means the worst of all metrics.
@@ -221,8 +221,8 @@ func (v nodesView) worstShading() (shading, bool) {
 	}}, len(v.Matrices) > 0
 }
 
-// factorMark formats a factor as one character: a space for 0 (no value), · below 1.25, + below 2, a digit below 9.5, #
-// above.
+// factorMark formats a factor as one character. It is a space for 0 (no value), "·" below 1.25, "+" below 2, a digit below
+// 9.5, and "#" otherwise.
 func factorMark(f float64) string {
 	switch {
 	case f == 0:
@@ -300,7 +300,7 @@ func (v nodesView) shadingFigure(s shading) Figure {
 	return f
 }
 
-// shadeLevel returns the shade of a factor, 0 (no difference) to plot.Levels.
+// shadeLevel returns the shade of a factor, from 0 for no difference to plot.Levels.
 func shadeLevel(f float64) int {
 	switch {
 	case f < 1.25:
@@ -315,9 +315,9 @@ func shadeLevel(f float64) int {
 	return plot.Levels
 }
 
-// besideHosts returns a table that compares the pods' network with the hosts', pair by pair. It returns nil unless both
-// were measured.
-func (v nodesView) besideHosts() []Grid {
+// hostComparisonGrids returns a table that compares the network of pods with that of their hosts, over the same pairs. It
+// returns nil unless both were measured.
+func (v nodesView) hostComparisonGrids() []Grid {
 	g := Grid{Title: "Pods beside hosts, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
 		Notes: []string{"hosts, pods: medians over pairs. factor: how many times worse a pair is between pods than between its hosts, the median of that over pairs."}}
 	for _, m := range v.Matrices {

@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// tableNotes returns the notes below a table: the value of a baseline that has no column, how undisturbed values differ
-// from those of whole windows, the smallest detectable difference, why intervals are widened, and how many repetitions
-// would decide more.
+// tableNotes returns the notes below a table. They state the value of a baseline without a column, and how undisturbed
+// values differ from those of whole windows. They also state the smallest detectable difference, why intervals are widened,
+// and how many repetitions would decide more.
 func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale) []string {
 	var notes []string
 	at := slices.Index(t.Profiles, t.Baseline)
@@ -32,20 +32,20 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	if c, ok := b.analysis.Cell(compare.Key{Case: plan.Case{Profile: t.Baseline, Path: plan.ZeroPath, Workload: t.Workload}, Metric: t.Metric}); ok {
 		baseline = &c
 	}
-	if note := wholeNote(cellsIn(t), baseline); note != "" {
+	if note := wholeWindowsNote(tableCells(t), baseline); note != "" {
 		notes = append(notes, note)
 	}
 	all := tableComparisons(t)
-	notes = append(notes, visibleText(all, b.analysis.Confidence)...)
+	notes = append(notes, detectableNotes(all, b.analysis.Confidence)...)
 	if slices.ContainsFunc(all, func(x compare.Comparison) bool { return x.Verdict != compare.None && x.Widened > 0 }) {
 		notes = append(notes, widenedText(t.Floor))
 	}
-	return append(notes, repetitionsText(all)...)
+	return append(notes, repetitionsNotes(all)...)
 }
 
-// visibleText describes how small a difference the comparisons would have found. It returns nil if no comparison could
-// have found a difference.
-func visibleText(xs []compare.Comparison, confidence float64) []string {
+// detectableNotes returns a note on the smallest difference that the comparisons would have found. It returns nil if no
+// comparison could have found a difference.
+func detectableNotes(xs []compare.Comparison, confidence float64) []string {
 	share, found, of := compare.Visible(xs, confidence)
 	if found == 0 {
 		return nil
@@ -54,8 +54,8 @@ func visibleText(xs []compare.Comparison, confidence float64) []string {
 		number.Percent(share), found, number.Counted(of, "comparison"))}
 }
 
-// widenedText describes by how much intervals are widened, because each profile had one instance only, and what this
-// amount is based on.
+// widenedText returns a sentence that says by how much intervals are widened, and why by this amount. They are widened
+// because each profile had only one instance.
 func widenedText(f compare.Floor) string {
 	if !f.Measured {
 		return fmt.Sprintf("Intervals of what was raised once are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
@@ -71,9 +71,9 @@ func widenedText(f compare.Floor) string {
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
-// repetitionsText describes how many repetitions would decide the inconclusive comparisons; nil if none is
-// inconclusive.
-func repetitionsText(xs []compare.Comparison) []string {
+// repetitionsNotes returns a note on the number of repetitions that would decide the inconclusive comparisons. It returns nil
+// if none is inconclusive.
+func repetitionsNotes(xs []compare.Comparison) []string {
 	text, run := decidingRepetitions(xs)
 	if text == "" {
 		return nil
@@ -91,7 +91,8 @@ type footnotes struct {
 	all int
 }
 
-// doubt is one kind of warning: the number of cells that have it, and its text for the first of these.
+// doubt is one kind of warning. cells counts the cells that have it. first names the first of these cells and
+// has the text of the warning.
 type doubt struct {
 	id    string
 	cells int
@@ -103,8 +104,8 @@ func (f *footnotes) indexOf(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
 
-// countCell counts a shown cell and its warnings. Footnotes are numbered in the order of the calls, which should be the reading
-// order.
+// countCell counts a shown cell and its warnings. Footnotes are numbered in the order of the calls. Callers should use the
+// reading order.
 func (f *footnotes) countCell(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
@@ -117,11 +118,11 @@ func (f *footnotes) countCell(c *compare.Cell) {
 	}
 }
 
-// onEveryCell reports whether all shown cells, at least two, have the warning with index i. Such cells do not show the
-// footnote's number.
+// onEveryCell reports whether all shown cells have the warning with index i. It returns false if only one cell is shown. The
+// number of such a footnote is not shown at the cells.
 func (f *footnotes) onEveryCell(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
 
-// numbersOf returns the numbers of the footnotes to mark at c.
+// numbersOf returns the numbers of the footnotes that are shown at c, in ascending order.
 func (f *footnotes) numbersOf(c *compare.Cell) []int {
 	var ns []int
 	for _, w := range c.Warnings {
@@ -165,13 +166,13 @@ func Superscript(n int) string { return superscripts([]int{n}) }
 
 // legendLines describes how to read the tables of this report; nil if no cell has a value.
 func (b *builder) legendLines() []string {
-	n, tests, coverage := b.sampleSizes()
+	n, tests, coverage := b.samplingTexts()
 	if n == "" {
 		return nil
 	}
 	base := number.Clean(b.analysis.Baseline.String())
 	wanted := number.Percent(b.analysis.Confidence)
-	weighted, medians := statisticsOf(cellsIn(b.cut...))
+	weighted, medians := statisticsOf(tableCells(b.cut...))
 	free := ", which assumes no distribution" + coverage
 	switch {
 	case !medians:
@@ -198,7 +199,7 @@ func (b *builder) legendLines() []string {
 			fmt.Sprintf("Ratios are to %s. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg). ?: neither.", base, number.Percent(b.analysis.Margin), 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
 	}
-	if aa := b.twinVerdicts(); aa != "" {
+	if aa := b.twinVerdictsText(); aa != "" {
 		out = append(out, aa)
 	}
 	if paths := standInPaths(b.cut...); len(paths) > 0 {
@@ -213,11 +214,11 @@ func (b *builder) legendLines() []string {
 	return out
 }
 
-// twinVerdicts counts the verdicts on the baseline against its own twin. Better and worse are false alarms. It returns
+// twinVerdictsText counts the verdicts on the baseline against its own twin. Better and worse are false alarms. It returns
 // "" without verdicts.
-func (b *builder) twinVerdicts() string {
+func (b *builder) twinVerdictsText() string {
 	twins := slices.Concat(each.Of(b.analysis.Floors, func(f compare.Floor) []compare.Twin { return f.Twins })...)
-	counts := verdictCounts(each.Of(twins, func(t compare.Twin) compare.Verdict { return t.Verdict }))
+	counts := verdictCountsText(each.Of(twins, func(t compare.Twin) compare.Verdict { return t.Verdict }))
 	if counts == "" {
 		return ""
 	}
@@ -230,9 +231,9 @@ func standInPaths(cut ...compare.Table) []plan.Path {
 	return slices.DeleteFunc(each.Once(paths), func(p plan.Path) bool { return p == plan.Path{} })
 }
 
-// sampleSizes returns three texts for the legend: how many repetitions the shown cells have, the statistical tests that
+// samplingTexts returns three texts for the legend: how many repetitions the shown cells have, the statistical tests that
 // were used, and the coverage of intervals that do not reach the requested confidence. n is "" if no cell has a value.
-func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
+func (b *builder) samplingTexts() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}
 	for _, e := range tableEntries(b.cut...) {
@@ -246,7 +247,7 @@ func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	if high == 0 {
 		return "", nil, ""
 	}
-	n = repetitionRange(low, high)
+	n = repetitionRangeText(low, high)
 	if used[stat.MannWhitney] {
 		tests = append(tests, "Mann-Whitney and the median of all pairwise ratios, below 7 common repetitions")
 	}
@@ -265,7 +266,8 @@ func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	return n, tests, coverage
 }
 
-// doubtNotes names the values with failed trials, and the warnings that at least half of a value's trials have.
+// doubtNotes returns notes that name the values with failed trials, and the warnings that at least half of a value's trials
+// have.
 func doubtNotes(needs []Need) []string {
 	var notes, kinds []string
 	counts := map[string]int{}

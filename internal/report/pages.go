@@ -7,10 +7,10 @@ import (
 
 // page has the parts of a report about one subject. Each part is optional.
 type page struct {
-	// sections come before the tables of numbers, sections with only figures after them. A section with only notes is
-	// omitted.
+	// sections are the sections about the subject. Those with only figures follow the tables of numbers; the others precede
+	// the tables. Those with only notes are omitted.
 	sections []Section
-	// answer has lines that replace the lines about needs; nil keeps these.
+	// answer has lines that replace the lines about needs. If it is nil, the lines about needs remain.
 	answer []string
 	// subjects are members of the JSON report.
 	subjects []Subject
@@ -27,24 +27,24 @@ type Subject struct {
 type Addition struct {
 	// Of returns the data of a record that the section needs; nil for none.
 	Of func(*result.Record) any
-	// Section returns the section for the kept data; profiles are the report's, in its order.
+	// Section returns the section for the kept data. profiles are the profiles of the report, in report order.
 	Section func(profiles []plan.Variant, kept []Kept) Section
 }
 
-// Kept is the data that an Addition keeps of one trial.
+// Kept is the data that an Addition keeps of one record. Of is what Addition.Of returned.
 type Kept struct {
 	Profile plan.Variant
 	Of      any
 }
 
-// additions are the registered additions.
+// additions are the registered additions, in the order of their registration.
 var additions []Addition
 
 // Register adds the section to all reports. Call it before records are collected.
 func (a Addition) Register() { additions = append(additions, a) }
 
-// addTo keeps the data that the additions need of a record, up to maxStates for each addition.
-func (c *Collector) addTo(rec *result.Record) {
+// keepAdditionData keeps the data that the additions need of a record, up to maxStates for each addition.
+func (c *Collector) keepAdditionData(rec *result.Record) {
 	for i, a := range additions {
 		if of := a.Of(rec); of != nil && len(c.added[i]) < maxStates {
 			if c.added == nil {

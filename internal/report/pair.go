@@ -36,8 +36,8 @@ type PairResult struct {
 	State compare.State
 }
 
-// BuildPair builds the report that compares two results: conditions that differ, verdicts, budgets, then every cell,
-// the largest difference first.
+// BuildPair builds the report that compares two results. It has the conditions that differ, the verdicts and the budgets,
+// then every cell, the largest difference first.
 func BuildPair(r PairResult) Document {
 	p, held := r.Pair, r.Held
 	b := &pairBuilder{pair: p}
@@ -66,15 +66,15 @@ type pairBuilder struct {
 
 // groupMatches groups the matches by metric and workload. In each group the largest difference is first.
 func (b *pairBuilder) groupMatches() [][]compare.Match {
-	out := byTable(b.pair.Matches, func(m compare.Match) compare.Key { return m.Key })
+	out := groupByTable(b.pair.Matches, func(m compare.Match) compare.Key { return m.Key })
 	for _, ms := range out {
-		slices.SortStableFunc(ms, bySize)
+		slices.SortStableFunc(ms, compareBySize)
 	}
 	return out
 }
 
-// bySize orders matches that are better or worse first, the largest difference first. Others keep their order.
-func bySize(x, y compare.Match) int {
+// compareBySize orders matches that are better or worse first, the largest difference first. Others keep their order.
+func compareBySize(x, y compare.Match) int {
 	switch {
 	case isDecided(x) && isDecided(y):
 		return cmp.Compare(y.Size(), x.Size())
@@ -109,9 +109,9 @@ func (b *pairBuilder) formatTable(m metric.Metric, ms []compare.Match) Table {
 	}
 	open := each.Of(ms, func(x compare.Match) compare.Comparison { return x.Comparison })
 	if m.Better != metric.Neither {
-		t.Notes = append(append(baselineNotes(ms), visibleText(open, b.pair.Confidence)...), widenedNote(open)...)
+		t.Notes = append(append(baselineNotes(ms), detectableNotes(open, b.pair.Confidence)...), widenedNotes(open)...)
 	}
-	t.Notes = append(t.Notes, repetitionsText(open)...)
+	t.Notes = append(t.Notes, repetitionsNotes(open)...)
 	return t
 }
 
@@ -148,8 +148,8 @@ func baselineNotes(ms []compare.Match) []string {
 	return notes
 }
 
-// widenedNote describes the largest widening of intervals; nil if none is widened.
-func widenedNote(xs []compare.Comparison) []string {
+// widenedNotes returns a note on the largest amount by which an interval is widened; nil if none is widened.
+func widenedNotes(xs []compare.Comparison) []string {
 	most := slices.MaxFunc(xs, func(x, y compare.Comparison) int { return cmp.Compare(x.Widened, y.Widened) })
 	if most.Widened == 0 {
 		return nil
@@ -157,7 +157,7 @@ func widenedNote(xs []compare.Comparison) []string {
 	return []string{fmt.Sprintf("Profiles were raised once: intervals are widened by %s, what two instances differ by.", number.Percent(most.Widened))}
 }
 
-// pairLabel names a row: the profile, or A's and B's profile if they differ, then path.
+// pairLabel returns the label of a row: the profile and path. If A and B have different profiles, it has both: "a→b".
 func pairLabel(m compare.Match, path string) string {
 	name := number.Clean(m.Baseline.String())
 	if m.Profile != m.Baseline {
@@ -187,9 +187,9 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	if len(judged) == 0 {
 		lines = append(lines, "No common cell can be judged.")
 	} else {
-		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", number.Counted(len(judged), "cell"), verdictCounts(verdicts)))
+		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", number.Counted(len(judged), "cell"), verdictCountsText(verdicts)))
 	}
-	lines = append(lines, b.largestDifferences(judged)...)
+	lines = append(lines, b.largestDifferenceLines(judged)...)
 	lost := each.Of(each.Where(p.Matches, compare.Match.Lost), func(m compare.Match) string {
 		return number.Clean(m.Profile.String()) + " " + m.Path.String() + " " + m.Workload.String()
 	})
@@ -200,10 +200,10 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	return lines
 }
 
-// largestDifferences describes the largest significant differences, up to mostNamed.
-func (b *pairBuilder) largestDifferences(judged []compare.Match) []string {
+// largestDifferenceLines describes the largest significant differences, up to mostNamed.
+func (b *pairBuilder) largestDifferenceLines(judged []compare.Match) []string {
 	ms := each.Where(judged, isDecided)
-	slices.SortStableFunc(ms, bySize)
+	slices.SortStableFunc(ms, compareBySize)
 	var lines []string
 	for _, m := range ms[:min(len(ms), mostNamed)] {
 		scale := number.Common(m.A.Unit, m.A.Median, m.B.Median)
@@ -237,12 +237,13 @@ func heldText(h Held) string {
 	}
 	line += fmt.Sprintf("%d of %s: %s.", len(at), number.Counted(len(h.Holdings), "cell"), number.Few(at))
 	if h.State() == compare.Undecided && more > 0 {
-		line += " " + moreRepetitions(more) + " in each result would decide."
+		line += " " + moreRepetitionsText(more) + " in each result would decide."
 	}
 	return line
 }
 
-// holdingText names a cell of a budget, with the bound of its value or ratio, or the reason why it is undecided.
+// holdingText returns the name of a cell of a budget. It adds the bound of the value or ratio, or the reason why the cell is
+// undecided.
 func holdingText(b compare.Budget, h compare.Holding) string {
 	where := pairLabel(h.Match, h.Path.String()) + " " + h.Workload.String()
 	if h.Why != "" {
@@ -298,11 +299,11 @@ func (b *pairBuilder) appendixSections(held []Held) []Section {
 			}
 		}
 	}
-	return withItems(
+	return sectionsWithItems(
 		Section{Heading: "Different conditions", Items: vary},
 		Section{Heading: "Budgets not kept", Items: budgets},
-		Section{Heading: "Only in A", Items: onlyItems(p.OnlyA)},
-		Section{Heading: "Only in B", Items: onlyItems(p.OnlyB)},
+		Section{Heading: "Only in A", Items: unmatchedItems(p.OnlyA)},
+		Section{Heading: "Only in B", Items: unmatchedItems(p.OnlyB)},
 		Section{Heading: "Results", Items: []Item{{Name: "A", Text: sideText(p.A)}, {Name: "B", Text: sideText(p.B)}}},
 	)
 }
@@ -314,8 +315,8 @@ func factText(v string) string {
 	return number.Clean(v)
 }
 
-// onlyItems lists cells that only one result has. A key without a metric is a whole case.
-func onlyItems(keys []compare.Key) []Item {
+// unmatchedItems returns a list of the cells that only one result has. A key without a metric means all cells of a case.
+func unmatchedItems(keys []compare.Key) []Item {
 	name := func(k compare.Key) string {
 		s := number.Clean(k.Profile.String()) + " " + k.Workload.String()
 		if k.Metric != "" {
@@ -331,7 +332,7 @@ func onlyItems(keys []compare.Key) []Item {
 	return items
 }
 
-func sideText(s compare.Side) string { return withDate(number.Clean(s.Name), s.Header.Created) }
+func sideText(s compare.Side) string { return datedName(number.Clean(s.Name), s.Header.Created) }
 
 // Change formats a ratio as a change in percent: "+12%", "-5.0%". From +1000 % it formats a factor instead. It returns
 // number.Absent for a ratio that is not finite.

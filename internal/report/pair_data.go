@@ -44,8 +44,8 @@ type pairCell struct {
 	Family   int     `json:"family"`
 	Widened  float64 `json:"widened"`
 	Beyond   float64 `json:"p_beyond"`
-	// QuotientTo is the baseline that both results measured, or "". If there is one, Quotient has the ratio of the values
-	// divided by the baseline's; otherwise Quotient is null. Plain has the ratio of the values themselves.
+	// QuotientTo is the baseline that both results measured; "" if there is none. Plain is the ratio of the values.
+	// Quotient is their ratio after each was divided by its baseline's value; null without a common baseline.
 	QuotientTo plan.Variant `json:"quotient_to"`
 	Plain      ratioData    `json:"plain"`
 	Quotient   *ratioData   `json:"quotient"`
@@ -96,7 +96,7 @@ type pairData struct {
 	Differences []differenceData `json:"differences"`
 	Budgets     []heldData       `json:"budgets"`
 	Cells       []pairCell       `json:"cells"`
-	// OnlyA and OnlyB have the metric "" for a whole case.
+	// OnlyA and OnlyB are the cells that only one result has. The metric "" means all cells of a case.
 	OnlyA []compare.Key `json:"only_a"`
 	OnlyB []compare.Key `json:"only_b"`
 }
@@ -110,7 +110,7 @@ func pairOf(p PairResult) pairData {
 }
 
 func sideOf(s compare.Side) sideData {
-	return sideData{Name: s.Name, Created: s.Header.Created, Facts: factsOf(s.Header.Facts)}
+	return sideData{Name: s.Name, Created: s.Header.Created, Facts: nonNilFacts(s.Header.Facts)}
 }
 
 func differenceOf(d compare.Difference) differenceData {

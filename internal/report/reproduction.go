@@ -30,11 +30,11 @@ type Reproduction struct {
 	Published, Result check.Report
 }
 
-// notComparable is the word for the outcome NotTestable of a figure. A figure is a published number; the result has no
-// value to compare with it.
+// notComparable is the word for the outcome NotTestable of a figure, which is a published number. The result has no value to
+// compare with it.
 const notComparable = "not comparable"
 
-func outcomeText(o findings.Outcome) string {
+func figureOutcomeText(o findings.Outcome) string {
 	if o == findings.NotTestable {
 		return notComparable
 	}
@@ -50,7 +50,7 @@ type figureData struct {
 	Low       *float64     `json:"low"`
 	High      *float64     `json:"high"`
 	Against   plan.Variant `json:"against,omitempty"`
-	// Claimed is the published ratio to Against, Ratio the ratio in the result.
+	// Claimed is the published ratio to the profile Against. Ratio is the same ratio in the result.
 	Claimed   *float64 `json:"published_ratio"`
 	Ratio     *float64 `json:"ratio"`
 	RatioLow  *float64 `json:"ratio_low"`
@@ -59,38 +59,38 @@ type figureData struct {
 	Why       string   `json:"why"`
 }
 
-// knownNumber returns a pointer to v, or nil if v is not finite.
-func knownNumber(v float64) *float64 {
+// finitePointer returns a pointer to v, or nil if v is not finite.
+func finitePointer(v float64) *float64 {
 	if !number.Finite(v) {
 		return nil
 	}
 	return &v
 }
 
-// BuildReproduction builds the report that compares a publication with a result: each of its numbers and claims with
-// the outcome.
+// BuildReproduction builds the report that compares a publication with a result. It lists each published number and claim
+// with the outcome.
 func BuildReproduction(r Reproduction) Document {
 	var data []figureData
 	for _, f := range r.Figures {
-		d := figureData{Key: f.Published.Key, Unit: f.Published.Unit, Against: f.Against, Claimed: knownNumber(f.Claimed), Outcome: outcomeText(f.Outcome), Why: f.Why}
+		d := figureData{Key: f.Published.Key, Unit: f.Published.Unit, Against: f.Against, Claimed: finitePointer(f.Claimed), Outcome: figureOutcomeText(f.Outcome), Why: f.Why}
 		if f.Published.N > 0 {
-			d.Published = knownNumber(f.Published.Median)
+			d.Published = finitePointer(f.Published.Median)
 		}
 		if f.Here.N > 0 {
-			d.Here, d.Low, d.High = knownNumber(f.Here.Median), knownNumber(f.Here.Low), knownNumber(f.Here.High)
+			d.Here, d.Low, d.High = finitePointer(f.Here.Median), finitePointer(f.Here.Low), finitePointer(f.Here.High)
 		}
 		if !math.IsNaN(f.Ratio.Ratio) {
-			d.Ratio, d.RatioLow, d.RatioHigh = knownNumber(f.Ratio.Ratio), knownNumber(f.Ratio.Low), knownNumber(f.Ratio.High)
+			d.Ratio, d.RatioLow, d.RatioHigh = finitePointer(f.Ratio.Ratio), finitePointer(f.Ratio.Low), finitePointer(f.Ratio.High)
 		}
 		data = append(data, d)
 	}
-	claims := each.Of(r.Claims, dataOf)
+	claims := each.Of(r.Claims, dataOfClaim)
 	outcomeOf := func(f findings.Figure) findings.Outcome { return f.Outcome }
 	d := Document{
 		Title: r.Source.Title,
 		Answer: Answer{Lines: []string{
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), countsText(each.Of(r.Figures, outcomeOf), findings.Outcomes, outcomeText)),
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), countsText(outcomesOf(r.Claims), findings.Outcomes, outcomeName)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), countsText(each.Of(r.Figures, outcomeOf), findings.Outcomes, figureOutcomeText)),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), countsText(outcomesOf(r.Claims), findings.Outcomes, claimOutcomeText)),
 		}},
 		Sections: []Section{r.deviationSection()},
 		Data: struct {
@@ -116,9 +116,9 @@ func (r Reproduction) buildSummary(answer []string) *Summary {
 		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
 	}) {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
-		g.Add(what, countsText(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), findings.Outcomes, outcomeText))
+		g.Add(what, countsText(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome }), findings.Outcomes, figureOutcomeText))
 	}
-	s := &Summary{Lead: append(answer, r.otherProfiles()...)}
+	s := &Summary{Lead: append(answer, r.otherProfileLines()...)}
 	if len(g.Labels) > 0 {
 		s.Grids = append(s.Grids, g)
 	}
@@ -140,7 +140,7 @@ func (r Reproduction) buildSummary(answer []string) *Summary {
 	for _, o := range findings.Outcomes {
 		of := each.Where(r.Claims, func(j findings.Judged) bool { return j.Outcome == o })
 		if len(of) > 0 {
-			claims = append(claims, Item{Name: outcomeName(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
+			claims = append(claims, Item{Name: claimOutcomeText(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
 		}
 	}
 	s.Lists = append(s.Lists, Section{Heading: "Claims", Items: claims})
@@ -154,8 +154,9 @@ func (r Reproduction) buildSummary(answer []string) *Summary {
 	return s
 }
 
-// otherProfiles returns a line that names the profiles if the result has none of the article's; else nil.
-func (r Reproduction) otherProfiles() []string {
+// otherProfileLines returns a line that names the profiles of the result and of the article. It returns nil if both have a
+// profile in common, or if the plan of the result has none.
+func (r Reproduction) otherProfileLines() []string {
 	wanted, has := each.Of(r.Exact.Profiles, plan.Variant.Profile), each.Of(r.Plan.Profiles, plan.Variant.Profile)
 	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
 		return nil
@@ -163,7 +164,7 @@ func (r Reproduction) otherProfiles() []string {
 	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", joinNames(has), joinNames(wanted))}
 }
 
-// incomparableItems counts the figures that cannot be compared, by reason.
+// incomparableItems returns an item for each reason why figures cannot be compared, with the number of these figures.
 func (r Reproduction) incomparableItems() []Item {
 	reason := func(f findings.Figure) string {
 		why, _, _ := strings.Cut(f.Why, ":")
@@ -175,10 +176,11 @@ func (r Reproduction) incomparableItems() []Item {
 	})
 }
 
-// outcomeName returns the word for the outcome of a claim.
-func outcomeName(o findings.Outcome) string { return string(o) }
+// claimOutcomeText returns the word for the outcome of a claim.
+func claimOutcomeText(o findings.Outcome) string { return string(o) }
 
-// deviationSection lists what differs from the publication: settings of the plan, and properties that a plan cannot express.
+// deviationSection returns a section that lists what differs from the publication. It has settings of the plan, and
+// properties that a plan cannot express.
 func (r Reproduction) deviationSection() Section {
 	s := Section{Heading: "Not as in the article"}
 	g := Grid{Label: "setting", Columns: []string{"article", "here"}, Prose: true}
@@ -244,7 +246,7 @@ func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 		Columns: []string{"article", "here", "ratio there", "ratio here", "state"}}
 	var reasons []string
 	for _, f := range group {
-		claimed, ratio, verdict := number.Absent, number.Absent, outcomeText(f.Outcome)
+		claimed, ratio, verdict := number.Absent, number.Absent, figureOutcomeText(f.Outcome)
 		if !math.IsNaN(f.Claimed) {
 			claimed = number.Ratio(f.Claimed)
 		}

@@ -53,19 +53,19 @@ func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	return weighted, medians
 }
 
-// statisticSentence describes whether the values are medians or weighted means. of is "" or text to add after the
+// statisticSentence says whether the values are medians or weighted means. It adds the text of after the name of the
 // statistic: " of 5 repetitions".
 func statisticSentence(weighted []string, medians bool, of string) string {
 	switch {
 	case len(weighted) == 0:
-		return "Each value is " + articleFor(of) + "median" + of
+		return "Each value is " + statisticArticle(of) + "median" + of
 	case !medians:
 		return "Each value is a weighted mean" + of
 	}
-	return "Each value is " + articleFor(of) + "median" + of + ", or a weighted mean (" + strings.Join(weighted, "; ") + ")"
+	return "Each value is " + statisticArticle(of) + "median" + of + ", or a weighted mean (" + strings.Join(weighted, "; ") + ")"
 }
 
-func articleFor(of string) string {
+func statisticArticle(of string) string {
 	if of == "" {
 		return "a "
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// TestValuesAre: every value is called what it is: a median, or a weighted mean, by metric and, where they differ, by workload.
+// TestValuesAre: every value is called what it is: a median, or a weighted mean, by metric and, where they differ, by
+// workload.
 func TestValuesAre(t *testing.T) {
 	cell := func(metric string, spec plan.Spec, weighted bool) *compare.Cell {
 		c := &compare.Cell{Key: compare.Key{Case: plan.Case{Workload: plan.Workload{Spec: spec}.Normalize()}, Metric: metric}}

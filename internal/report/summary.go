@@ -25,7 +25,7 @@ type Summary struct {
 	Scene
 	// Lists has the complete answer for each need: the best profile, the best with a function, the worst.
 	Lists []Section
-	// Grids are tables of a report that is not about profiles. Lead has the first lines: budgets, or an answer without needs.
+	// Grids are the tables of a report that is not about profiles. Lead has the first lines, such as budgets.
 	Grids []Grid
 	Lead  []string
 	// Message is the first answer in a few words, to title a shared picture; "" if there is nothing to compare.
@@ -60,22 +60,23 @@ type Reading struct {
 // SummaryColumn is the column of one need. For bulk data, Unit includes the NIC model: "10 Gbit/s, ideal NIC".
 type SummaryColumn struct {
 	Name, Unit string
-	// Line is the answer in one line, Brief the same without intervals.
+	// Line is the answer in one line. Brief is the same answer without intervals.
 	Line, Brief string
 }
 
-// SummaryRow is the row of one profile. The verdict of an entry compares the profile with the best dataplane. The best
-// itself has the verdict better if another is worse, the same if others are the same, or else none.
+// SummaryRow is the row of one profile. The verdict of an entry compares the profile with the best dataplane. The verdict of
+// the best itself is Better if another is worse. Otherwise it is Same if others are the same, or else None.
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
 	// Bare is true for the host and for two bare namespaces, which are compared with the best but cannot be chosen.
 	Bare bool
-	// Letters has a letter or "-" for each function. Proof is a word of Proof.Word, with "*" if the lab imitates a part.
+	// Letters has a letter or "-" for each function. Proof is the word from Proof.Word, with "*" if the lab imitates a part.
 	Letters, Proof string
 }
 
-// Statistics describes which statistic the bars show, by column if they differ; "" without values.
+// Statistics says which statistic the bars show: medians or weighted means. If the columns differ, it names the columns of
+// each. It returns "" if there are no values.
 func (s Summary) Statistics() string {
 	const mixed = ""            // stands for several
 	of := map[string][]string{} // columns by their statistic
@@ -118,7 +119,7 @@ func (s Summary) Statistics() string {
 // mostNeeds is how many needs a summary shows.
 const mostNeeds = 6
 
-// buildSummary builds the report on one screen. file is the result file for suggested commands; "" is the default one.
+// buildSummary builds the report on one screen. file is the result file in suggested commands; "" means the default file.
 func (b *builder) buildSummary(d Document, file string) *Summary {
 	s := &Summary{Title: "CPU cores that each load needs: both ends, and the kernel between them"}
 	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.screenRank() - n.screenRank() })
@@ -126,7 +127,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	if len(needs) == 0 {
 		s.Lead = d.Lines
 	}
-	s.Model, s.Machine, s.Lacks = b.modelText(), b.machineText(), missingFunctions(needs)
+	s.Model, s.Machine, s.Lacks = b.modelText(), b.machineText(), missingFunctionsText(needs)
 	if others := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { _, ok := n.Cores(); return ok }); len(others) > 0 {
 		s.Title = "CPU cores that each load needs; " + strings.Join(each.Of(others, func(n Need) string {
 			return n.summaryColumn().Name + ": " + n.Metric.Title
@@ -135,7 +136,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
 		s.Title = cmp.Or(strings.TrimPrefix(s.Title, "CPU cores that each load needs; "), "Values")
 	}
-	s.Columns, s.Loads = each.Of(needs, Need.summaryColumn), columnLoads(needs)
+	s.Columns, s.Loads = each.Of(needs, Need.summaryColumn), columnLoadsText(needs)
 	for i, n := range needs {
 		var list []Item
 		list, s.Columns[i].Line, s.Columns[i].Brief = n.answerList()
@@ -170,19 +171,20 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	if len(ranks) > 0 {
 		s.Certainty = b.certaintyText(claims, ranks)
 	}
-	if _, verdicts, ok := strings.Cut(b.twinVerdicts(), ": "); ok {
+	if _, verdicts, ok := strings.Cut(b.twinVerdictsText(), ": "); ok {
 		s.Equal = "A/A: " + verdicts
 	}
 	s.Notes = b.summaryNotes(needs, d)
 	entries := slices.Concat(each.Of(s.Rows, func(r SummaryRow) []Entry { return r.Entries })...)
-	if note := wholeNote(each.Of(entries, func(e Entry) *compare.Cell { return e.Cell }), nil); note != "" {
+	if note := wholeWindowsNote(each.Of(entries, func(e Entry) *compare.Cell { return e.Cell }), nil); note != "" {
 		s.Notes = append(s.Notes, note)
 	}
 	s.Next = b.nextSteps(d, file)
 	return s
 }
 
-// screenRank orders needs on the screen: 0 for requests, 1 connections, 2 bulk data, 3 other workloads, 4 other needs.
+// screenRank returns the place of a need on the screen: 0 for requests, 1 for connections, 2 for bulk data, 3 for other
+// workloads, and 4 for other needs.
 func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
@@ -198,13 +200,13 @@ func (n Need) screenRank() int {
 	return 3
 }
 
-// answerList returns the answer for a need as a list (lines) and as one line. brief is the same line without intervals.
+// answerList returns the answer for a need: lines is a list, line has it in one line, and brief is line without intervals.
 func (n Need) answerList() (lines []Item, line, brief string) {
 	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		return []Item{{Name: "answer", Text: text}}, text, text
 	}
 	first := number.Clean(n.Choice[0].Cell.Profile.String())
-	first = anyOf(append([]string{first}, n.Near...))
+	first = joinAlternatives(append([]string{first}, n.Near...))
 	line, brief = first, first
 	add := func(name string, s compare.Standing, x compare.Comparison) {
 		long, short := distanceText(x)
@@ -241,7 +243,7 @@ func (n Need) answerList() (lines []Item, line, brief string) {
 	return lines, line, brief
 }
 
-// distanceText describes how a value compares with the best: long with the interval, short without.
+// distanceText describes how a value compares with the best. long has the interval of the ratio; short has only the ratio.
 func distanceText(x compare.Comparison) (long, short string) {
 	switch {
 	case x.Verdict == compare.Worse && number.Finite(x.Ratio):
@@ -254,8 +256,8 @@ func distanceText(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// shareMessage names the best and the worst dataplane, or says that no difference is decided. It returns "" if there is
-// only one dataplane, if the values are lower bounds, or if the worst has no ratio to the best.
+// shareMessage returns a text that names the best and the worst dataplane, or says that no difference is decided. It returns
+// "" if there is only one dataplane, if the values are lower bounds, or if the worst has no ratio to the best.
 func (n Need) shareMessage() string {
 	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))
 	last := n.Choice[len(n.Choice)-1]
@@ -266,7 +268,7 @@ func (n Need) shareMessage() string {
 		return fmt.Sprintf("%s: no difference between %d dataplanes is decided", need, len(n.Choice))
 	}
 	best := "is best"
-	if firstVerdict(n.Choice[1:2]) != compare.Better {
+	if bestVerdict(n.Choice[1:2]) != compare.Better {
 		best = "leads"
 	}
 	what := "has " + number.Ratio(last.ToBest.Ratio) + " of its " + n.Metric.Title
@@ -308,8 +310,8 @@ func (n Need) summaryColumn() SummaryColumn {
 	return c
 }
 
-// columnLoads describes the workload and path of each column: "requests rr, bulk stream: pod-to-pod/cross-node".
-func columnLoads(needs []Need) string {
+// columnLoadsText describes the workload and path of each column: "requests rr, bulk stream: pod-to-pod/cross-node".
+func columnLoadsText(needs []Need) string {
 	var parts []string
 	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
 		names := each.Of(same, func(n Need) string { return n.summaryColumn().Name + " " + number.Clean(n.Workload.String()) })
@@ -369,13 +371,14 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	case i > 0:
 		e.Verdict = n.Choice[i].ToBest.Verdict
 	default:
-		e.Verdict = firstVerdict(n.Choice[1:])
+		e.Verdict = bestVerdict(n.Choice[1:])
 	}
 	return e
 }
 
-// firstVerdict returns the best's verdict: better if another is worse, the same if others are the same, or else none.
-func firstVerdict(others []compare.Standing) compare.Verdict {
+// bestVerdict returns the verdict on the best profile. It is Better if another is worse. Otherwise it is Same if others are
+// the same, or else None.
+func bestVerdict(others []compare.Standing) compare.Verdict {
 	mark := compare.None
 	for _, s := range others {
 		switch {
@@ -388,7 +391,8 @@ func firstVerdict(others []compare.Standing) compare.Verdict {
 	return mark
 }
 
-// Does returns two sentences: which profiles have each function, and which each proof; nil if no profile is known.
+// Does returns two sentences. The first says which profiles have each function. The second says which profiles have each
+// proof. It returns nil if no profile is known.
 func (s Summary) Does() []string {
 	if s.Letters == "" {
 		return nil
@@ -418,7 +422,7 @@ func (s Summary) Does() []string {
 	return []string{"Functions: " + cmp.Or(strings.Join(functions, "; "), "none") + ".", "Proof: " + strings.Join(proofs, "; ") + "."}
 }
 
-// functionLetters returns the letters of a profile's functions, "-" for each that it lacks.
+// functionLetters returns a letter for each function of the profile, and "-" for each function that it lacks.
 func functionLetters(a Ability) string {
 	return strings.Join(each.Of(profile.Functions, func(f profile.Function) string {
 		if a.Functions[f.Name] == "" {
@@ -451,7 +455,8 @@ func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	return names
 }
 
-// tableKeys explains the letters and proofs in rows; "" without proofs. The proof "both" does not hold for uncovered needs.
+// tableKeys returns texts that explain the letters and the proofs in rows; both are "" if no row has a proof. uncovered
+// names the needs for which the proof "both" does not hold.
 func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
@@ -473,7 +478,7 @@ func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string)
 	return strings.Join(names, ", "), strings.Join(words, "; ")
 }
 
-// summaryNotes returns remarks: on an unfinished run, a busy machine, doubtful values, skipped profiles and the like.
+// summaryNotes returns remarks on the result, for example on an unfinished run, a busy machine or doubtful values.
 func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	var notes []string
 	if !slices.Contains([]string{result.Complete, result.Precise, ""}, d.Run.Reason) {
@@ -483,7 +488,7 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 		notes = append(notes, "The machine was never quiet: differences may be those of its other work.")
 	}
 	notes = append(notes, doubtNotes(needs)...)
-	if text := b.aheadOfHost(needs); text != "" {
+	if text := b.cheaperThanHostReason(needs); text != "" {
 		notes = append(notes, text)
 	}
 	if base := b.analysis.Baseline; slices.ContainsFunc(needs, func(n Need) bool { return b.standInCell(n, base) != nil }) {
@@ -492,14 +497,14 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	if len(needs) > 0 && len(needs[0].Best) > 0 {
 		for i, x := range needs[0].Best {
 			if !slices.ContainsFunc(needs, func(n Need) bool { return len(n.Best) > i && len(n.Best[i].Choice) > 0 }) {
-				notes = append(notes, fmt.Sprintf("With %s: none was measured; %s.", x.With.Name, profilesWith(x.With)))
+				notes = append(notes, fmt.Sprintf("With %s: none was measured; %s.", x.With.Name, functionProfilesText(x.With)))
 			}
 		}
 	}
 	if left := b.skippedItems(); len(left) > 0 {
-		notes = append(notes, "Not measured here: "+withReasons(left)+".")
+		notes = append(notes, "Not measured here: "+skippedProfilesText(left)+".")
 	}
-	if text := b.twinVerdicts(); text != "" && len(needs) > 0 {
+	if text := b.twinVerdictsText(); text != "" && len(needs) > 0 {
 		notes = append(notes, text)
 	}
 	if more := len(d.Needs) - len(needs); more > 0 {
@@ -508,8 +513,8 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	return notes
 }
 
-// withReasons lists the names of left (profiles), grouped by the reason in Text.
-func withReasons(left []Item) string {
+// skippedProfilesText lists the names of skipped profiles, grouped by the reason in their Text.
+func skippedProfilesText(left []Item) string {
 	var said []string
 	for _, same := range Grouped(left, func(i Item) string { return i.Text }) {
 		names := number.Few(each.Of(same, func(i Item) string { return i.Name }))
@@ -521,14 +526,14 @@ func withReasons(left []Item) string {
 	return strings.Join(said, "; ")
 }
 
-// profilesWith names the profiles that have a function.
-func profilesWith(f profile.Function) string {
+// functionProfilesText names the profiles that have a function.
+func functionProfilesText(f profile.Function) string {
 	having := each.Where(profile.All(), func(p profile.Profile) bool { return f.By(p) != "" })
 	names := each.Of(having, func(p profile.Profile) string { return p.Name })
 	if len(names) == 1 {
 		return names[0] + " has it"
 	}
-	return fewNames(names) + " have it"
+	return joinFewNames(names) + " have it"
 }
 
 // nextSteps suggests commands for further work with the result.
@@ -548,7 +553,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 		open = append(open, n.Conclusion.Ties...)
 	}
 	if _, run := decidingRepetitions(open); run > 0 && b.header.Origin == "" {
-		items = append(items, Item{Name: "decide more" + b.remainingTime(d.Run, run), Text: fmt.Sprintf("cnibench run --resume%s --repetitions %d", to, run), Code: true})
+		items = append(items, Item{Name: "decide more" + b.remainingTimeText(d.Run, run), Text: fmt.Sprintf("cnibench run --resume%s --repetitions %d", to, run), Code: true})
 	}
 	if b.inLab() {
 		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})
@@ -556,8 +561,9 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 	return items
 }
 
-// remainingTime estimates the time until the run has that many repetitions in total: ", 4 min"; "" if it is unknown.
-func (b *builder) remainingTime(r Run, repetitions int) string {
+// remainingTimeText returns the estimated time until the run has this total number of repetitions: ", 4 min". It returns "" if
+// that is unknown.
+func (b *builder) remainingTimeText(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {
 		done = max(done, b.analysis.Cells[i].N)

@@ -18,7 +18,7 @@ func TestMarkOfFirst(t *testing.T) {
 		for _, v := range strings.Fields(tt.others) {
 			others = append(others, compare.Standing{ToBest: compare.Comparison{Verdict: compare.Verdict(v)}})
 		}
-		if got := firstVerdict(others); string(got) != tt.want {
+		if got := bestVerdict(others); string(got) != tt.want {
 			t.Errorf("%q: %q, want %q", tt.others, got, tt.want)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 var directions = map[metric.Better]string{metric.Lower: " Lower is better.", metric.Higher: " Higher is better."}
 
-// tableSections returns a section for each metric that has tables. Each element of cut becomes one table. about returns the
-// name of an element's metric, and table formats the element.
+// tableSections returns a section for each metric that has tables. Each element of cut becomes one table: about returns the
+// name of its metric, and table formats it.
 func tableSections[T any](metrics []metric.Metric, cut []T, about func(T) string, table func(metric.Metric, T) Table) []Section {
 	var out []Section
 	for _, m := range metrics {
@@ -51,8 +51,8 @@ func Grouped[T any, K comparable](xs []T, key func(T) K) [][]T {
 	return out
 }
 
-// byTable groups xs by metric and workload.
-func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
+// groupByTable groups xs by metric and workload.
+func groupByTable[T any](xs []T, key func(T) compare.Key) [][]T {
 	return Grouped(xs, func(x T) compare.Key {
 		k := key(x)
 		return compare.Key{Case: plan.Case{Workload: k.Workload}, Metric: k.Metric}
@@ -64,8 +64,8 @@ func tableEntries(cut ...compare.Table) []compare.Entry {
 	return slices.Concat(each.Of(cut, func(t compare.Table) []compare.Entry { return slices.Concat(t.Rows...) })...)
 }
 
-// cellsIn returns the cell of each entry of tables in reading order; nil for an entry without a cell.
-func cellsIn(cut ...compare.Table) []*compare.Cell {
+// tableCells returns the cell of each entry of tables in reading order; nil for an entry without a cell.
+func tableCells(cut ...compare.Table) []*compare.Cell {
 	return each.Of(tableEntries(cut...), func(e compare.Entry) *compare.Cell { return e.Cell })
 }
 
@@ -118,8 +118,8 @@ func summaryEntry(s stat.Summary, scale number.Scale) Entry {
 	return Entry{Value: scale.Format(s.Median), Spread: spreadText(s)}
 }
 
-// spreadText formats the longer side of the interval relative to the median: "±3%". It returns "" for a single value,
-// and if the median is 0.
+// spreadText formats the longer side of the interval relative to the median: "±3%". It returns "" if there is only one value
+// or if the median is 0.
 func spreadText(s stat.Summary) string {
 	if h := s.HalfWidth(); !math.IsNaN(h) {
 		return "±" + number.Percent(h)
@@ -127,8 +127,8 @@ func spreadText(s stat.Summary) string {
 	return ""
 }
 
-// setVerdict sets the verdict and the ratio of an entry. It omits the ratio if the verdict is inconclusive, since readers
-// would mistake it for a claim, and if the baseline is 0.
+// setVerdict sets the verdict and the ratio of an entry. It omits the ratio if the baseline is 0. It also omits the ratio if
+// the verdict is inconclusive, because readers would mistake it for a claim.
 func (e *Entry) setVerdict(v compare.Verdict, ratio float64) {
 	e.Verdict = v
 	if v != compare.Inconclusive && !math.IsNaN(ratio) {
@@ -136,8 +136,8 @@ func (e *Entry) setVerdict(v compare.Verdict, ratio float64) {
 	}
 }
 
-// withDate returns the name of a result with its date and time, if known.
-func withDate(name string, created time.Time) string {
+// datedName returns the name of a result with its date and time, if known.
+func datedName(name string, created time.Time) string {
 	if created.IsZero() {
 		return name
 	}
@@ -147,8 +147,8 @@ func withDate(name string, created time.Time) string {
 // capitalized returns s with its first letter in upper case. s is not empty and begins with an ASCII character.
 func capitalized(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// repetitionRange formats a number of repetitions: "5 repetitions", "2 to 5 repetitions".
-func repetitionRange(least, most int) string {
+// repetitionRangeText formats a number of repetitions: "5 repetitions", "2 to 5 repetitions".
+func repetitionRangeText(least, most int) string {
 	if least < most {
 		return fmt.Sprintf("%d to %s", least, number.Counted(most, "repetition"))
 	}

@@ -64,8 +64,8 @@ func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 	return Item{Name: number.Clean(own.Key()), Text: strings.Join(parts, "; ")}, len(parts) > 0
 }
 
-// ownWorkloads returns the workloads of our engine, without those of external tools, so that no need is answered twice. If
-// there are only workloads of tools, it returns all.
+// ownWorkloads returns the workloads of our engine. It omits those of external tools, so that no need is answered twice. If
+// there are only workloads of tools, it returns all of them.
 func ownWorkloads(all []plan.Workload) []plan.Workload {
 	own := each.Where(all, func(w plan.Workload) bool { return w.Tool == "" })
 	if len(own) == 0 {

@@ -11,10 +11,10 @@ import (
 // alikeShare is the largest relative difference at which values of whole windows and undisturbed values count as equal.
 const alikeShare = 0.005
 
-// wholeNote describes how much the values of whole windows differ from the undisturbed values: the range over all cells,
-// the cell with the largest difference, and the baseline. baseline may be nil. It returns "" if no cell has an undisturbed
-// value.
-func wholeNote(cells []*compare.Cell, baseline *compare.Cell) string {
+// wholeWindowsNote returns a note on how much the values of whole windows differ from the undisturbed values. It has the
+// range over all cells, the cell with the largest difference, and the baseline unless that is nil. It returns "" if no cell
+// has an undisturbed value.
+func wholeWindowsNote(cells []*compare.Cell, baseline *compare.Cell) string {
 	least, most := math.Inf(1), math.Inf(-1)
 	var farthest *compare.Cell
 	for _, c := range cells {

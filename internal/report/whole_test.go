@@ -32,7 +32,7 @@ func TestWholeNote(t *testing.T) {
 			"Typical values, of whole windows, differ from the undisturbed ones by -0.2% to +15%; farthest off is q host-host cross: 23.0 for 20.0 µs/transaction; raw: +2.0%.",
 		},
 	} {
-		if got := wholeNote(c.cells, c.base); got != c.want {
+		if got := wholeWindowsNote(c.cells, c.base); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}

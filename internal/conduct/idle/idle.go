@@ -21,7 +21,8 @@ const (
 	// kubelet are up to 20 s apart.
 	defaultWindow = time.Minute
 	leastWindow   = 30 * time.Second
-	// sampleWait is about how long a trial waits for samples in addition to its window; longestWait is the maximum.
+	// sampleWait is the usual time that a trial waits for samples in addition to its window; longestWait is the
+	// maximum.
 	sampleWait  = 20 * time.Second
 	longestWait = 90 * time.Second
 )
@@ -37,28 +38,28 @@ func init() {
 		Quiet: plan.Quiet{
 			Name: "idle", About: "nothing: it reads what the nodes of a cluster and their daemons use at rest", Title: title,
 			Window: defaultWindow, Wait: sampleWait, Decides: []string{metric.IdleCPU + ".network", metric.IdleMemory + ".network"},
-			Barred: whyBarred, Unfit: whyUnfit,
+			Barred: barredReason, Unfit: unfitReason,
 		},
-		Unable: whyUnable, Limit: longestWait, Read: observeRest, Derive: derive,
+		Unable: unableReason, Limit: longestWait, Read: observeRest, Derive: deriveMetrics,
 	}.Register()
 	report.Addition{Of: usageOf, Section: section}.Register()
 }
 
-func whyBarred(p plan.Path) string {
+func barredReason(p plan.Path) string {
 	if p != onlyPath {
 		return "it reads the nodes of " + onlyPath.String()
 	}
 	return ""
 }
 
-func whyUnfit(window time.Duration) string {
+func unfitReason(window time.Duration) string {
 	if window < leastWindow {
 		return fmt.Sprintf("the samples of a kubelet are up to 20s apart: give a window of %s or more", leastWindow)
 	}
 	return ""
 }
 
-func whyUnable(at env.Site) string {
+func unableReason(at env.Site) string {
 	if _, rests := at.(env.Rester); !rests {
 		return "idle reads the daemons of a cluster's nodes, and there are none"
 	}
@@ -71,9 +72,9 @@ func observeRest(ctx context.Context, at env.Site, k plan.Case, window time.Dura
 	return at.(env.Rester).Rest(ctx, k.Profile, k.Path, window)
 }
 
-// derive returns the metrics of an observation. If any counter was lost, it returns a warning and omits the sums over the
-// daemons of the network.
-func derive(seen *sample.Observation) (map[string]float64, []sample.Warning) {
+// deriveMetrics returns the metrics of an observation. If any counter was lost, it returns a warning and omits the sums over
+// the daemons of the network.
+func deriveMetrics(seen *sample.Observation) (map[string]float64, []sample.Warning) {
 	metrics := map[string]float64{}
 	var cores, memory float64
 	var silent []string

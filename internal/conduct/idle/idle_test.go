@@ -26,7 +26,7 @@ func TestRest(t *testing.T) {
 		} else {
 			want["idle_cpu.network"], want["idle_memory.network"] = 0.375, 200
 		}
-		m, warnings := derive(&sample.Observation{ElapsedNs: 1, Rest: nodes})
+		m, warnings := deriveMetrics(&sample.Observation{ElapsedNs: 1, Rest: nodes})
 		if !maps.Equal(m, want) || silent != (len(warnings) == 1 && warnings[0].ID == lost) {
 			t.Errorf("lost %v: %v, %v", silent, m, warnings)
 		}

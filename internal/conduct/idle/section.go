@@ -66,12 +66,12 @@ func usageOf(rec *result.Record) any {
 
 // section returns the section of a report on what nodes and daemons use while nothing is sent.
 func section(profiles []plan.Variant, trials []report.Kept) report.Section {
-	return report.Section{Heading: title, Notes: notes, Grids: atRest(profiles, trials)}
+	return report.Section{Heading: title, Notes: notes, Grids: restGrids(profiles, trials)}
 }
 
-// atRest returns a table of CPU time and one of memory, with medians over the trials and one column for each measured
+// restGrids returns a table of CPU time and one of memory, with medians over the trials and one column for each measured
 // profile. It returns nil if no profile was measured.
-func atRest(among []plan.Variant, trials []report.Kept) []report.Grid {
+func restGrids(among []plan.Variant, trials []report.Kept) []report.Grid {
 	values := map[row]map[plan.Variant][]sample.Usage{}
 	var rows []row
 	seen := map[plan.Variant]bool{}

@@ -23,7 +23,7 @@ func TestAtRest(t *testing.T) {
 		return report.Kept{Profile: p, Of: []sample.NodeRest{node("client", 0.5, agents...), node("server", 0.25, use("kube-system/agent", true, agent))}}
 	}
 	profiles := plan.Variants("cilium-native", "canal", "host")
-	grids := atRest(profiles, []report.Kept{trial(plan.VariantOf("canal"), 0.01), trial(plan.VariantOf("canal"), 0.03), trial(plan.VariantOf("canal"), 0.02), trial(plan.VariantOf("cilium-native"), 0.04, use("kube-system/operator", true, 0.02), use("kubelet", false, 0.03))})
+	grids := restGrids(profiles, []report.Kept{trial(plan.VariantOf("canal"), 0.01), trial(plan.VariantOf("canal"), 0.03), trial(plan.VariantOf("canal"), 0.02), trial(plan.VariantOf("cilium-native"), 0.04, use("kube-system/operator", true, 0.02), use("kubelet", false, 0.03))})
 	cpu := grids[0]
 	want := [][]string{{"50.0", "50.0"}, {"25.0", "25.0"}, {"4.00", "2.00"}, {"1.00", "–"}, {"1.50", "–"}}
 	if !slices.Equal(cpu.Columns, []string{"cilium-native", "canal"}) || cpu.Title != "CPU at rest (%)" || !slices.EqualFunc(cpu.Cells, want, slices.Equal) ||
@@ -36,10 +36,10 @@ func TestAtRest(t *testing.T) {
 	half := trial(plan.VariantOf("canal"), 0.02, use("other pods", false, 0.03))
 	nodes := half.Of.([]sample.NodeRest)
 	nodes[1].Parts, nodes[1].Lost, nodes[0].LostOthers = nil, []string{"kube-system/agent"}, []string{"other pods"}
-	if cpu := atRest(profiles, []report.Kept{half})[0]; !slices.Equal(cpu.Labels, []string{"node of the client", "node of the server"}) {
+	if cpu := restGrids(profiles, []report.Kept{half})[0]; !slices.Equal(cpu.Labels, []string{"node of the client", "node of the server"}) {
 		t.Errorf("a part that one node lost: %+v", cpu)
 	}
-	if grids = atRest(profiles, nil); grids != nil {
+	if grids = restGrids(profiles, nil); grids != nil {
 		t.Errorf("%+v", grids)
 	}
 }

@@ -24,8 +24,8 @@ func (p *pool) lookup(name string) (*control.Client, bool) {
 	return c, ok
 }
 
-// ensureAgent returns the agent called name. It starts the agent at e if the pool does not have it, or if it has ended since its last
-// trial.
+// ensureAgent returns the agent called name. It starts the agent at e if the pool does not have it, or if it has
+// ended since its last trial.
 func (p *pool) ensureAgent(ctx context.Context, name string, e control.Endpoint) (*control.Client, error) {
 	if c, ok := p.lookup(name); ok {
 		if !c.Gone() {
@@ -69,8 +69,8 @@ func (p *pool) close() {
 	}
 }
 
-// agentNames returns the names under which the pool keeps the agents of both ends. A path from a pod to itself has one endpoint and
-// needs two agents: one listens while the other connects.
+// agentNames returns the names under which the pool keeps the agents of both ends. A path from a pod to itself has
+// one endpoint and needs two agents: one listens while the other connects.
 func agentNames(e control.Ends) (client string, servers []string) {
 	for _, s := range e.Servers {
 		if s.Name == e.Client.Name {
@@ -107,7 +107,8 @@ func (p *pool) ensureServers(ctx context.Context, e control.Ends) ([]*control.Cl
 	return servers, nil
 }
 
-// cancelServers cancels what the servers of a path still do after a trial. The agents keep running; an agent ends if it does not answer.
+// cancelServers cancels what the servers of a path still do after a trial. The agents keep running; an agent ends if
+// it does not answer.
 func (p *pool) cancelServers(e control.Ends) {
 	_, servers := agentNames(e)
 	for _, name := range servers {

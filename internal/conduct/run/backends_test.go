@@ -127,8 +127,8 @@ func TestBackendsNotServed(t *testing.T) {
 	if !s.served[one] || s.served[three] {
 		t.Errorf("served %v", s.served)
 	}
-	if why := whyAbsent(s.profiles, three); why != "one pod and no more" || whyAbsent(s.profiles, one) != "" {
-		t.Errorf("absent because of %q and %q", why, whyAbsent(s.profiles, one))
+	if why := absenceReason(s.profiles, three); why != "one pod and no more" || absenceReason(s.profiles, one) != "" {
+		t.Errorf("absent because of %q and %q", why, absenceReason(s.profiles, one))
 	}
 	if _, ok := s.profiles[1].NotServed[toService.String()+" with 3 backends"]; !ok {
 		t.Errorf("%v", s.profiles[1].NotServed)

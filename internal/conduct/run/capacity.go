@@ -14,20 +14,20 @@ const mostCapacityTrials = 3
 // kindNoCapacity is the failure of a trial whose load is a share of a capacity that no trial has measured.
 const kindNoCapacity = "no capacity"
 
-func (c *conductor) capacityTrials() int { return min(c.plan.Repetitions, mostCapacityTrials) }
+func (c *conductor) capacityTrialCount() int { return min(c.plan.Repetitions, mostCapacityTrials) }
 
-// isCapacity reports whether k measures a capacity: a rate to which the load (or, for a job, the compute share) of another
-// workload of the plan refers.
-func (c *conductor) isCapacity(k plan.Case) bool {
+// measuresCapacity reports whether k measures a capacity: a rate to which the load (or, for a job, the compute share) of
+// another workload of the plan refers.
+func (c *conductor) measuresCapacity(k plan.Case) bool {
 	return slices.ContainsFunc(c.plan.Workloads, func(w plan.Workload) bool {
 		of, ok := w.Capacity()
 		return ok && of == k.Workload
 	})
 }
 
-// capacity returns the rate to which the load (or compute share) of k refers, in requests or steps per second: the median of the
-// first trials of capacityCase. A resumed run therefore has the same capacity. It returns 0 for a case without a load or compute
-// share, and fails if no trial has measured the capacity.
+// capacity returns the rate to which the load (or compute share) of k refers, in requests or steps per second: the
+// median of the first trials of capacityCase. A resumed run therefore has the same capacity. It returns 0 for a case
+// without a load or compute share, and fails if no trial has measured the capacity.
 func (c *conductor) capacity(k plan.Case) (float64, error) {
 	of, ok := k.Workload.Capacity()
 	if !ok {
@@ -40,7 +40,8 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 	return stat.Summarize(rates, confidence).Median, nil
 }
 
-// agentWorkload returns the workload to request from the agents: a load becomes a rate, and a share of compute becomes a time.
+// agentWorkload returns the workload to request from the agents: a load becomes a rate, and a share of compute
+// becomes a time.
 func agentWorkload(w plan.Workload, capacity float64) plan.Workload {
 	if capacity > 0 {
 		w = w.Computing(capacity)

@@ -29,8 +29,8 @@ type churning struct {
 	failed error
 }
 
-// objectChanges returns the object changes of the attempt, not yet begun. They do nothing if the conditions require none, and
-// fail if the environment cannot change objects.
+// objectChanges returns the object changes of the attempt, not yet begun. They do nothing if the conditions require
+// none, and fail if the environment cannot change objects.
 func (a attempt) objectChanges() *churning {
 	h := &churning{what: control.Churning{Variant: a.Profile, Warmup: a.warmup, Window: a.window}}
 	if !a.Profile.Lab(a.plan.Lab).Churn.IsZero() {

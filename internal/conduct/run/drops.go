@@ -19,8 +19,8 @@ type watch struct {
 	opened chan struct{}
 }
 
-// dropWatch returns the watch of the attempt, not yet begun. It reads nothing unless the workload sends datagrams or resolves
-// names (TCP repeats what is lost) and the environment has drop counters.
+// dropWatch returns the watch of the attempt, not yet begun. It reads nothing unless the workload sends datagrams or
+// resolves names (TCP repeats what is lost) and the environment has drop counters.
 func (a attempt) dropWatch() *watch {
 	w := &watch{warmup: a.warmup, opened: make(chan struct{})}
 	if site, ok := a.env.At(a.Profile).(env.DropCounter); ok && (a.workload.Traits().Datagrams() || a.workload.Traits().Names.Given()) {

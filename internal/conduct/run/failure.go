@@ -27,8 +27,8 @@ func (e *LostError) Error() string {
 }
 func (e *LostError) Unwrap() error { return e.Err }
 
-// awaitRecovery waits after a failed trial until the environment works again, and adds what was wrong to the failure of rec. It
-// fails if the environment cannot recover. It does nothing after a trial that succeeded.
+// awaitRecovery waits after a failed trial until the environment works again, and adds what was wrong to the failure
+// of rec. It fails if the environment cannot recover. It does nothing after a trial that succeeded.
 func (c *conductor) awaitRecovery(ctx context.Context, rec *result.Record) error {
 	if rec.Status == result.OK {
 		return nil
@@ -55,8 +55,8 @@ func (c *conductor) awaitRecovery(ctx context.Context, rec *result.Record) error
 	return err
 }
 
-// trialFailure returns the record of a trial's error: kind, side and message. limit is the time that the trial had; the message
-// of a timeout names it.
+// trialFailure returns the record of a trial's error: kind, side and message. limit is the time that the trial had;
+// the message of a timeout names it.
 func trialFailure(err error, limit time.Duration) *result.Failure {
 	f := &result.Failure{Kind: "internal", Message: err.Error()}
 	var side *control.SideError
@@ -78,8 +78,8 @@ func trialFailure(err error, limit time.Duration) *result.Failure {
 // notByPolicy are the kinds of failure that a NetworkPolicy cannot cause: failures of agents and of the environment.
 var notByPolicy = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
-// addPolicyNames adds to the error of a failed trial the names of the NetworkPolicies that select its client or a server: one may
-// be the cause. It does nothing for failures that a policy cannot cause (notByPolicy).
+// addPolicyNames adds to the error of a failed trial the names of the NetworkPolicies that select its client or a
+// server: one may be the cause. It does nothing for failures that a policy cannot cause (notByPolicy).
 func addPolicyNames(ctx context.Context, at env.Site, rec *result.Record) {
 	site, ok := at.(env.PolicyLister)
 	if !ok || rec.Status == result.OK || slices.Contains(notByPolicy, rec.Error.Kind) {
@@ -94,8 +94,8 @@ func addPolicyNames(ctx context.Context, at env.Site, rec *result.Record) {
 // and repeated packets, not the dataplane.
 const kindTableFull = "table full"
 
-// overflowCounts returns how often each table of the profile has overflowed so far, by the name of the table. It returns nil if the
-// environment cannot count overflows, or if a counter cannot be read.
+// overflowCounts returns how often each table of the profile has overflowed so far, by the name of the table. It
+// returns nil if the environment cannot count overflows, or if a counter cannot be read.
 func (a attempt) overflowCounts() map[string]uint64 {
 	site, ok := a.env.At(a.Profile).(env.TableCounter)
 	if !ok {
@@ -132,8 +132,8 @@ func overflowError(before, after map[string]uint64, err error) error {
 // kindDead is the failure of a trial in which a program of the dataplane ended by itself.
 const kindDead = "dataplane died"
 
-// deadError returns the error of a trial that ended with err (may be nil). If a program of the profile has ended by itself, it
-// returns an error of kindDead, which includes err. Otherwise it returns err.
+// deadError returns the error of a trial that ended with err (may be nil). If a program of the profile has ended by
+// itself, it returns an error of kindDead, which includes err. Otherwise it returns err.
 func (a attempt) deadError(err error) error {
 	site, ok := a.env.At(a.Profile).(env.ProgramWatcher)
 	if !ok {

@@ -22,8 +22,9 @@ type instances struct {
 	broken map[plan.Route]error
 }
 
-// renewInstances raises new instances of the profiles of the next trials, if they were last measured in an earlier block of repetitions.
-// It also checks their paths and writes what raising them cost. If the budget is too short, it returns a reason to stop the run.
+// renewInstances raises new instances of the profiles of the next trials, if they were last measured in an earlier
+// block of repetitions. It also checks their paths and writes what raising them cost. If the budget is too short, it
+// returns a reason to stop the run.
 func (c *conductor) renewInstances(ctx context.Context, trials []plan.Trial) (string, error) {
 	if len(trials) == 0 {
 		return "", nil
@@ -61,8 +62,8 @@ func (c *conductor) renewInstances(ctx context.Context, trials []plan.Trial) (st
 	return "", c.writeRaiseCosts(old)
 }
 
-// replaceInstances ends the agents of profiles, raises new instances of the profiles and finds their endpoints. It marks a path as
-// broken if its profile cannot be raised or its endpoints are not found.
+// replaceInstances ends the agents of profiles, raises new instances of the profiles and finds their endpoints. It
+// marks a path as broken if its profile cannot be raised or its endpoints are not found.
 func (c *conductor) replaceInstances(ctx context.Context, old []plan.Variant) {
 	routes := slices.DeleteFunc(c.plan.Routes(), func(r plan.Route) bool {
 		_, served := c.survey.routes[r]
@@ -92,8 +93,8 @@ func (c *conductor) replaceInstances(ctx context.Context, old []plan.Variant) {
 	}
 }
 
-// raiseInstances raises new instances of the variants in old, one site after the other. It returns an error for each variant that is
-// not up afterwards.
+// raiseInstances raises new instances of the variants in old, one site after the other. It returns an error for each
+// variant that is not up afterwards.
 func (c *conductor) raiseInstances(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
 	sites := map[string][]plan.Variant{}
 	for _, v := range old {
@@ -107,8 +108,8 @@ func (c *conductor) raiseInstances(ctx context.Context, old []plan.Variant) map[
 	return failed
 }
 
-// writeRaiseCosts writes to the file what it cost to raise the latest instances of variants. It omits variants that are skipped or
-// whose cost the environment does not know.
+// writeRaiseCosts writes to the file what it cost to raise the latest instances of variants. It omits variants that
+// are skipped or whose cost the environment does not know.
 func (c *conductor) writeRaiseCosts(variants []plan.Variant) error {
 	for _, v := range variants {
 		site, ok := c.env.At(v).(env.Raiser)
@@ -126,8 +127,8 @@ func (c *conductor) writeRaiseCosts(variants []plan.Variant) error {
 	return nil
 }
 
-// checkPaths tries a TCP connection on every path of the next trials under the profiles that were raised again. It marks a path
-// as broken if the connection fails.
+// checkPaths tries a TCP connection on every path of the next trials under the profiles that were raised again. It
+// marks a path as broken if the connection fails.
 func (c *conductor) checkPaths(ctx context.Context, renewed []plan.Variant, trials []plan.Trial) {
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
 	seen := map[plan.Route]bool{}
@@ -143,7 +144,7 @@ func (c *conductor) checkPaths(ctx context.Context, renewed []plan.Variant, tria
 		limit := a.timeLimit()
 		bounded, stop := context.WithTimeout(ctx, limit)
 		// The client connects when it is made ready.
-		_, err := a.prepare(bounded)
+		_, err := a.prepareSides(bounded)
 		stop()
 		if err != nil {
 			c.agents.endAgents(e)

@@ -12,13 +12,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// longestJob returns the longest time that a trial of a job takes. delay is the time to set up and to end. A job that continues
-// without a lost member waits for that member first, and warms up a second time.
-func longestJob(a attempt, delay time.Duration) time.Duration {
+// maxJobTime returns the longest time that a trial of a job takes. delay is the time to set up and to end. A job that
+// continues without a lost member waits for that member first, and warms up a second time.
+func maxJobTime(a attempt, delay time.Duration) time.Duration {
 	if a.Workload.Traits().Job.Continues() {
 		delay += a.wholeSpan().warmup + grace
 	}
-	return longestTrial(a, delay)
+	return maxTrialTime(a, delay)
 }
 
 // measureJob measures a job, whose members are the client and the servers of the route. If a member is lost and the workload
@@ -35,7 +35,7 @@ func (a attempt) measureJob(ctx context.Context) (seen, error) {
 	churn := a.objectChanges()
 	whole, err := members.Run(ctx, a.workload.Traits().Job.Continues(), func() { churn.begin(ctx) })
 	if lost, ok := errors.AsType[*control.LostError](err); ok {
-		whole, err = a.continueWithout(ctx, members, lost)
+		whole, err = a.continueWithoutMember(ctx, members, lost)
 	}
 	changes, err := churn.end(err)
 	if err != nil {
@@ -44,9 +44,9 @@ func (a attempt) measureJob(ctx context.Context) (seen, error) {
 	return seen{client: whole, windowNs: whole.ElapsedNs, churn: changes, apart: sides.Apart()}, nil
 }
 
-// continueWithout measures the rest of a job's window without the member that was lost, and records the loss in the job's
-// observation. It fails if the others cannot continue, or if another member is lost.
-func (a attempt) continueWithout(ctx context.Context, all control.Members, lost *control.LostError) (*sample.Observation, error) {
+// continueWithoutMember measures the rest of a job's window without the member that was lost, and records the loss in the
+// job's observation. It fails if the others cannot continue, or if another member is lost.
+func (a attempt) continueWithoutMember(ctx context.Context, all control.Members, lost *control.LostError) (*sample.Observation, error) {
 	known := time.Now()
 	before := lost.Before.Job
 	loss := before.Loss
@@ -70,9 +70,9 @@ func (a attempt) continueWithout(ctx context.Context, all control.Members, lost 
 	return whole, nil
 }
 
-// capacityCase returns the case with workload of, which measures the capacity for k. For a job it is a case of the baseline on
-// k's path or, if that case is not served, on plan.ZeroPath: all profiles then compute for the same time in each step.
-// Without such a case, it is a case of k's own profile.
+// capacityCase returns the case with workload of, which measures the capacity for k. For a job it is a case of the
+// baseline on k's path or, if that case is not served, on plan.ZeroPath: all profiles then compute for the same time
+// in each step. Without such a case, it is a case of k's own profile.
 func capacityCase(c *conductor, k plan.Case, of plan.Workload) plan.Case {
 	k.Workload = of
 	if of.Traits().Job.Members == 0 {

@@ -107,8 +107,8 @@ func TestLostMemberFailsTheStep(t *testing.T) {
 	}
 }
 
-// TestJobContinues: without the lost member the others measure the rest of the window, and the steps of both groups have names of
-// their own.
+// TestJobContinues: without the lost member the others measure the rest of the window, and the steps of both groups have
+// names of their own.
 func TestJobContinues(t *testing.T) {
 	w := newWorld("host", "canal")
 	ordinary := stepping(map[string]int64{"host": 20, "canal": 20})

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// manner has what differs in the trials of one kind of workload. A nil function means no difference.
+// manner defines how trials of one kind of workload differ from others. A nil function means no difference.
 type manner struct {
 	// measure runs the trial and returns what was observed.
 	measure func(a attempt, ctx context.Context) (seen, error)
@@ -28,9 +28,9 @@ type manner struct {
 
 // manners has the manner of each kind of workload that differs from the others. Rest.Register adds more.
 var manners = map[plan.Kind]manner{
-	"throughput": {measure: attempt.searchThroughput, derive: searchMetrics, longest: longestSearch, opaque: true},
+	"throughput": {measure: attempt.searchThroughput, derive: searchMetrics, longest: maxSearchTime, opaque: true},
 	"ttfr":       {measure: attempt.measureNewPods},
-	"job":        {measure: attempt.measureJob, longest: longestJob},
+	"job":        {measure: attempt.measureJob, longest: maxJobTime},
 }
 
 // mannerOf returns the manner of a kind of workload, with measure, derive and longest set.
@@ -45,19 +45,19 @@ func mannerOf(k plan.Kind) manner {
 		}
 	}
 	if m.longest == nil {
-		m.longest = longestTrial
+		m.longest = maxTrialTime
 	}
 	return m
 }
 
-// longestTrial returns the longest time that a trial of most kinds takes. It includes the workload's timeout twice: a new pod
-// or a name resolution may begin before the window, and another at its end.
-func longestTrial(a attempt, delay time.Duration) time.Duration {
+// maxTrialTime returns the longest time that a trial of most kinds takes. It includes the workload's timeout twice: a
+// new pod or a name resolution may begin before the window, and another at its end.
+func maxTrialTime(a attempt, delay time.Duration) time.Duration {
 	own := a.wholeSpan()
 	return own.warmup + own.window + delay + 2*a.Workload.Traits().Timeout
 }
 
-// Rest is a workload that sends nothing, and how the environment is observed during the window.
+// Rest defines a workload that sends nothing, and how the environment is observed during its window.
 type Rest struct {
 	plan.Quiet
 	// Unable returns why a site cannot be observed, "" if it can be.
@@ -84,6 +84,6 @@ func (r Rest) Register() {
 		derive: func(_ plan.Workload, rec result.Record, _ outcome.Conditions) (map[string]float64, []sample.Warning) {
 			return r.Derive(rec.Client)
 		},
-		longest: func(a attempt, delay time.Duration) time.Duration { return longestTrial(a, delay+r.Limit) },
+		longest: func(a attempt, delay time.Duration) time.Duration { return maxTrialTime(a, delay+r.Limit) },
 	}
 }

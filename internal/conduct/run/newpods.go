@@ -47,7 +47,7 @@ func (a attempt) measureNewPods(ctx context.Context) (seen, error) {
 		}
 		return nil
 	}
-	of := control.Arrivals{Route: a.Route(), To: a.ends.Servers[0], Rate: is.Rate, Window: a.window, Timeout: is.Timeout + a.roundTrip(), Opens: opens}
+	of := control.Arrivals{Route: a.Route(), To: a.ends.Servers[0], Rate: is.Rate, Window: a.window, Timeout: is.Timeout + a.roundTripDelay(), Opens: opens}
 	if of.To.Port == 0 {
 		of.To.Port = port
 	}

@@ -26,8 +26,9 @@ const (
 	// silently takes 0.75 s), an exchange of messages, and the connections to backends.
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
-	// sizePort and contentPort are ports on which no server of a trial listens. Searches for sizes and exchanges of messages have
-	// different ports, because the echo server for sizes may still run when the echo server for messages starts.
+	// sizePort and contentPort are ports on which no server of a trial listens. Searches for sizes and exchanges of
+	// messages have different ports, because the echo server for sizes may still run when the echo server for
+	// messages starts.
 	sizePort, contentPort = "19412", "19413"
 )
 
@@ -73,7 +74,7 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *d
 	x.before = x.readAccounts(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { x.trySizes(ctx) })
-	wait.Go(func() { x.backends = x.dialShared(ctx) })
+	wait.Go(func() { x.backends = x.dialSharedBackends(ctx) })
 	if n := x.named; n != nil {
 		wait.Go(func() { n.Backends = x.dialPods(ctx, n.Name, n.Address, n.Pods) })
 	}
@@ -95,7 +96,7 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *d
 }
 
 func (x *examination) fillEvidence(ctx context.Context, e *diagnose.Evidence) {
-	x.eachDirection(func(s *diagnose.Size, from, to env.Place) {
+	x.forEachDirection(func(s *diagnose.Size, from, to env.Place) {
 		if s.Failed == "" {
 			x.checkContent(ctx, s, from, to)
 		}
@@ -137,7 +138,7 @@ func (x *examination) readAccounts(ctx context.Context) map[string]netstate.Acco
 				a, err = netstate.ParseAccount(out)
 			}
 			if err != nil {
-				x.noteMissing("counters of %s: %s", p.Name, oneLine(err))
+				x.noteMissing("counters of %s: %s", p.Name, errorLine(err))
 				return
 			}
 			for _, u := range a.Unproven {
@@ -165,15 +166,15 @@ func (x *examination) trySizes(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(x.ways, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
-	x.eachDirection(func(s *diagnose.Size, from, to env.Place) {
-		s.Failed = x.withEchoServer(ctx, sizePort, to, func(ctx context.Context, target, mark string) error {
-			return x.lookInto(ctx, &s.PathMTU, from.Name, "--mtu", target, "--mark", mark)
+	x.forEachDirection(func(s *diagnose.Size, from, to env.Place) {
+		s.Failed = x.useEchoServer(ctx, sizePort, to, func(ctx context.Context, target, mark string) error {
+			return x.inspectPlace(ctx, &s.PathMTU, from.Name, "--mtu", target, "--mark", mark)
 		})
 	})
 }
 
-// eachDirection calls do for every direction of every path, concurrently.
-func (x *examination) eachDirection(do func(s *diagnose.Size, from, to env.Place)) {
+// forEachDirection calls do for every direction of every path, concurrently.
+func (x *examination) forEachDirection(do func(s *diagnose.Size, from, to env.Place)) {
 	place := func(name string) env.Place {
 		return x.places[slices.IndexFunc(x.places, func(p env.Place) bool { return p.Name == name })]
 	}
@@ -184,8 +185,8 @@ func (x *examination) eachDirection(do func(s *diagnose.Size, from, to env.Place
 	wait.Wait()
 }
 
-// lookInto runs an inspection command at a place. It decodes the command's JSON output into the value that into points to.
-func (x *examination) lookInto(ctx context.Context, into any, place string, what ...string) error {
+// inspectPlace runs an inspection command at a place. It decodes the command's JSON output into the value that into points to.
+func (x *examination) inspectPlace(ctx context.Context, into any, place string, what ...string) error {
 	out, err := x.site.Look(ctx, place, what...)
 	if err != nil {
 		return err
@@ -193,9 +194,10 @@ func (x *examination) lookInto(ctx context.Context, into any, place string, what
 	return json.Unmarshal(out, into)
 }
 
-// withEchoServer starts an echo server on a port of place to, calls do with the server's address and a random mark, and stops the
-// server. The server answers only messages with the mark. It returns why do or the server failed, or "".
-func (x *examination) withEchoServer(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
+// useEchoServer starts an echo server on a port of place to, calls do with the server's address and a random mark,
+// and stops the server. The server answers only messages with the mark. The result says why do or the server failed;
+// it is "" if neither did.
+func (x *examination) useEchoServer(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	mark := make([]byte, 16)
@@ -215,30 +217,30 @@ func (x *examination) withEchoServer(ctx context.Context, port string, to env.Pl
 	if err == nil {
 		return ""
 	}
-	return strings.ReplaceAll(oneLine(err), text, "MARK")
+	return strings.ReplaceAll(errorLine(err), text, "MARK")
 }
 
 // farAway is the shortest round trip at which messages are too few to disturb each other.
 const farAway = 10 * time.Millisecond
 
-// checkContent sends messages from one place to an echo server at another, in packets of a size that passes, and checks their
-// content. Messages between near places wait for their turn.
+// checkContent sends messages from one place to an echo server at another, in packets of a size that passes, and
+// checks their content. Messages between near places wait for their turn.
 func (x *examination) checkContent(ctx context.Context, s *diagnose.Size, from, to env.Place) {
 	if time.Duration(max(s.Trip, s.Connect)) < farAway {
 		x.turn.Lock()
 		defer x.turn.Unlock()
 	}
-	why := x.withEchoServer(ctx, contentPort, to, func(ctx context.Context, target, mark string) error {
-		return x.lookInto(ctx, &s.Content, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
+	why := x.useEchoServer(ctx, contentPort, to, func(ctx context.Context, target, mark string) error {
+		return x.inspectPlace(ctx, &s.Content, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
 	})
 	if why != "" {
 		x.noteMissing("content of messages from %s to %s: %s", s.From, s.To, why)
 	}
 }
 
-// dialShared starts a server in each backend of the site's Service with several backends. Then a pod connects to each backend and
-// to the Service. It returns the results, and notes which backends cannot listen.
-func (x *examination) dialShared(ctx context.Context) []diagnose.Backend {
+// dialSharedBackends starts a server in each backend of the site's Service with several backends. Then a pod connects to each
+// backend and to the Service. It returns the results, and notes which backends cannot listen.
+func (x *examination) dialSharedBackends(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
@@ -249,7 +251,7 @@ func (x *examination) dialShared(ctx context.Context) []diagnose.Backend {
 		wait.Go(func() {
 			_, err := x.site.Look(serving, b.Name, "--serve", port, "--for", sizeTime.String())
 			if err != nil && serving.Err() == nil {
-				x.noteMissing("%s does not listen: %s", b.Name, oneLine(err))
+				x.noteMissing("%s does not listen: %s", b.Name, errorLine(err))
 			}
 		})
 		return diagnose.Pod{Name: b.Name, Address: net.JoinHostPort(b.Address, port)}
@@ -260,8 +262,8 @@ func (x *examination) dialShared(ctx context.Context) []diagnose.Backend {
 	return seen
 }
 
-// dialPods makes a pod connect to each of pods, and then to the address of their Service ("" for none). It returns the results
-// in that order; nil if there are no pods, or if the connections could not be tried.
+// dialPods makes a pod connect to each of pods, and then to the address of their Service ("" for none). It returns
+// the results in that order; nil if there are no pods, or if the connections could not be tried.
 func (x *examination) dialPods(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
 	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
 	if len(pods) == 0 || i < 0 {
@@ -274,7 +276,7 @@ func (x *examination) dialPods(ctx context.Context, name, address string, pods [
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	var seen []netstate.Dialled
-	err := x.lookInto(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
+	err := x.inspectPlace(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
 	if err == nil && len(seen) != len(targets) {
 		err = fmt.Errorf("%d answers about %d addresses", len(seen), len(targets))
 	}
@@ -292,4 +294,4 @@ func (x *examination) dialPods(ctx context.Context, name, address string, pods [
 	return all
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func errorLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

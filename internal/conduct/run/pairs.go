@@ -17,9 +17,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// findNodes finds the nodes for a plan with pairs and schedules the pairs in rounds. It does nothing for other plans. was has
-// the nodes of a resumed file; nil for a new file. It fails with position.Faults if the plan does not fit the nodes. It also
-// fails if no pair can be measured now.
+// findNodes finds the nodes for a plan with pairs and schedules the pairs in rounds. It does nothing for other plans.
+// was has the nodes of a resumed file; nil for a new file. It fails with position.Faults if the plan does not fit the
+// nodes. It also fails if no pair can be measured now.
 func (s *surveyed) findNodes(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) error {
 	if !p.Pairs.Given() {
 		return nil
@@ -53,8 +53,8 @@ func (s *surveyed) findNodes(ctx context.Context, e env.Environment, p plan.Plan
 	return fmt.Errorf("no pair of nodes can be measured: node %s: %s", node, why)
 }
 
-// pairCount returns the number of pairs of nodes between which each case is measured: the number of the plan's pairs, or 1 if
-// the environment chooses the pair.
+// pairCount returns the number of pairs of nodes between which each case is measured: the number of the plan's pairs,
+// or 1 if the environment chooses the pair.
 func (s *surveyed) pairCount() int { return max(1, s.schedule.Len()) }
 
 // endsOf returns the ends of a trial. For a trial between a pair of nodes it asks e; otherwise the survey has them already.
@@ -69,8 +69,8 @@ func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) 
 	return ends, nil
 }
 
-// Suspects are the pairs of nodes whose results differ, or may differ, from those of the other pairs. They are measured again
-// after the last repetition, because a difference by chance does not repeat.
+// Suspects are the pairs of nodes whose results differ, or may differ, from those of the other pairs. They are
+// measured again after the last repetition, because a difference by chance does not repeat.
 const (
 	// mostSuspects bounds the number of suspects. moreOfSuspects is how often each is measured again, in alternating
 	// directions.
@@ -80,16 +80,16 @@ const (
 // tour is a run over pairs of nodes.
 type tour struct{ *conductor }
 
-// measurePairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow
-// each other, so that its host network and its pod network are measured at about the same time. Then it tries once more the
-// pairs whose nodes were away, and measures the suspects again. It returns why the run ends.
+// measurePairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a
+// pair follow each other, so that its host network and its pod network are measured at about the same time. Then it
+// tries once more the pairs whose nodes were away, and measures the suspects again. It returns why the run ends.
 func (c tour) measurePairs(ctx context.Context) (string, error) {
 	for again := range 2 {
 		if again > 0 {
 			c.env.At(c.plan.Measured()[0]).(env.Meshed).Await(ctx)
 		}
 		c.progress.left = 0
-		if reason, err := c.everyRound(ctx); reason != "" || err != nil {
+		if reason, err := c.measureRounds(ctx); reason != "" || err != nil {
 			return reason, err
 		}
 		if c.progress.left == 0 {
@@ -115,9 +115,9 @@ func (c tour) measurePairs(ctx context.Context) (string, error) {
 	return c.endReason(), nil
 }
 
-// everyRound measures the trials of the plan's repetitions that are not yet in the file. It returns a reason if the run must
-// stop.
-func (c tour) everyRound(ctx context.Context) (string, error) {
+// measureRounds measures the trials of the plan's repetitions that are not yet in the file. It returns a reason if the run
+// must stop.
+func (c tour) measureRounds(ctx context.Context) (string, error) {
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for i := range c.survey.schedule.Rounds() {
 			if reason, err := c.measureRound(ctx, rep, c.survey.schedule.Round(i, rep)); reason != "" || err != nil {
@@ -133,7 +133,7 @@ func (c tour) endReason() string {
 	if c.progress.left == 0 {
 		return result.Complete
 	}
-	c.note("%s not measured: %s away; --resume measures what is missing", number.Counted(c.progress.left, "trial"),
+	c.reportNote("%s not measured: %s away; --resume measures what is missing", number.Counted(c.progress.left, "trial"),
 		strings.Join(slices.Sorted(maps.Keys(c.memory.away)), ", "))
 	return result.Away
 }
@@ -144,7 +144,7 @@ func (c tour) isAway(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	node, why := c.env.At(k.Profile).(env.Meshed).Away(ctx, p, false)
 	if node != "" {
 		if !c.memory.away[node] {
-			c.note("node %s is away, and its pairs are left out until it is back: %s", node, why)
+			c.reportNote("node %s is away, and its pairs are left out until it is back: %s", node, why)
 		}
 		c.memory.away[node] = true
 		return true
@@ -152,19 +152,19 @@ func (c tour) isAway(ctx context.Context, k plan.Case, p mesh.Pair) bool {
 	for _, node := range []string{p.From, p.To} {
 		if c.memory.away[node] {
 			delete(c.memory.away, node)
-			c.note("node %s is back", node)
+			c.reportNote("node %s is back", node)
 		}
 	}
 	return false
 }
 
-// measureRound measures all cases between pairs that share no node, as many pairs at once as the plan allows. It returns a reason
-// if the run must stop.
+// measureRound measures all cases between pairs that share no node, as many pairs at once as the plan allows. It
+// returns a reason if the run must stop.
 func (c tour) measureRound(ctx context.Context, rep int, round []mesh.Pair) (string, error) {
 	cases := slices.DeleteFunc(c.plan.Order(rep), func(k plan.Case) bool { return !c.survey.served[k] })
 	for pairs := range slices.Chunk(round, c.plan.Pairs.AtOnce()) {
 		for _, k := range cases {
-			if reason, err := c.measureAtOnce(ctx, k, rep, pairs); reason != "" || err != nil {
+			if reason, err := c.measureCaseOnPairs(ctx, k, rep, pairs); reason != "" || err != nil {
 				return reason, err
 			}
 		}
@@ -173,9 +173,9 @@ func (c tour) measureRound(ctx context.Context, rep int, round []mesh.Pair) (str
 	return "", nil
 }
 
-// measureAtOnce measures one case between all given pairs concurrently, and writes the records. It skips pairs that are
+// measureCaseOnPairs measures one case between all given pairs concurrently, and writes the records. It skips pairs that are
 // already in the file or whose nodes are away. It returns a reason if the run must stop.
-func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
+func (c tour) measureCaseOnPairs(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
 	trials := each.Of(pairs, func(p mesh.Pair) plan.Trial { return plan.Trial{Case: k, Repetition: rep, Pair: p} })
 	if trials = slices.DeleteFunc(trials, c.memory.had.has); len(trials) == 0 {
 		return "", nil
@@ -214,8 +214,8 @@ type ledger struct {
 	counts map[[2]uint32]int
 }
 
-// trialKey returns the key of a trial. If its case or a node has no number yet, it assigns one if added is true; otherwise ok
-// is false.
+// trialKey returns the key of a trial. If its case or a node has no number yet, it assigns one if added is true;
+// otherwise ok is false.
 func (l *ledger) trialKey(t plan.Trial, added bool) (key [4]uint32, ok bool) {
 	if added && l.cases == nil {
 		*l = ledger{map[plan.Case]uint32{}, map[string]uint32{}, map[[4]uint32]struct{}{}, map[[2]uint32]int{}}

@@ -222,8 +222,8 @@ func BenchmarkThousandNodes(b *testing.B) {
 	}
 }
 
-// TestNodesGoAndComeBack: trials in which a node goes are failed records that name it. Its other pairs are left out until it is back.
-// What is still missing at the end is no record, and a resumed run measures it.
+// TestNodesGoAndComeBack: trials in which a node goes are failed records that name it. Its other pairs are left out until it
+// is back. What is still missing at the end is no record, and a resumed run measures it.
 func TestNodesGoAndComeBack(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) { testNodesGoAndComeBack(t, back, controltest.Die, 1) })

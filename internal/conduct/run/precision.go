@@ -10,10 +10,10 @@ import (
 // confidence is the confidence level of the intervals that a plan's precision bounds.
 const confidence = 0.95
 
-// undecidedCases returns the cases that need more repetitions, according to all trials of the file: a headline metric's
-// comparison with the baseline is inconclusive, and the interval of the case's own value is wider than the plan's precision or not
-// yet of full confidence. It omits cases without a finished trial. It includes the baseline and its twin only if no case is compared with
-// them.
+// undecidedCases returns the cases that need more repetitions, according to all trials of the file: a headline
+// metric's comparison with the baseline is inconclusive, and the interval of the case's own value is wider than the
+// plan's precision or not yet of full confidence. It omits cases without a finished trial. It includes the baseline
+// and its twin only if no case is compared with them.
 //
 // A run that tests after each repetition and stops at the first difference would find too many differences. So a case is
 // decided only at a confidence level that holds for all tests of the run together (Bonferroni).
@@ -54,10 +54,10 @@ func (c *conductor) undecidedCases() ([]plan.Case, error) {
 	return wanted, nil
 }
 
-// withBaseline returns the set of the given cases and of the cases that they are compared with: the baseline and its twin
+// casesWithBaseline returns the set of the given cases and of the cases that they are compared with: the baseline and its twin
 // with the same workload, on the same path or, if that is not served, on plan.ZeroPath. A comparison is only as precise as
 // the less precise of its two sides.
-func (c *conductor) withBaseline(cases []plan.Case) map[plan.Case]bool {
+func (c *conductor) casesWithBaseline(cases []plan.Case) map[plan.Case]bool {
 	selected := map[plan.Case]bool{}
 	for _, k := range cases {
 		selected[k] = true

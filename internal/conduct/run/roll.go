@@ -48,9 +48,9 @@ func (a attempt) backendRoll(servers []*control.Client) *rolling {
 	return r
 }
 
-// putBack puts back the backends that earlier trials left out of a Service, for example because the API server did not
+// putBackBackends puts back the backends that earlier trials left out of a Service, for example because the API server did not
 // answer. It does nothing if this attempt rolls no backends. If it fails, the trial fails, too: a backend would be missing.
-func (a attempt) putBack(ctx context.Context) error {
+func (a attempt) putBackBackends(ctx context.Context) error {
 	for a.rollsBackends() && len(a.missing) > 0 {
 		if err := a.env.At(a.missing[0].Route.Variant).(env.Roller).Roll(ctx, a.missing[0], true); err != nil {
 			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", a.missing[0].Index+1, err)}
@@ -69,16 +69,16 @@ func (r *rolling) begin(ctx context.Context) {
 	opens := time.Now().Add(r.of.warmup)
 	r.ended.Go(func() {
 		for ; r.rolled < len(r.servers); r.rolled++ {
-			if r.failed = r.rollNext(ctx, opens); r.failed != nil {
+			if r.failed = r.rollNextBackend(ctx, opens); r.failed != nil {
 				return
 			}
 		}
 	})
 }
 
-// rollNext takes the next backend out of the Service and puts it back, at the times that the workload sets. The window
+// rollNextBackend takes the next backend out of the Service and puts it back, at the times that the workload sets. The window
 // opens at opens. It fails if ctx ends or a step fails.
-func (r *rolling) rollNext(ctx context.Context, opens time.Time) error {
+func (r *rolling) rollNextBackend(ctx context.Context, opens time.Time) error {
 	out, back := r.of.workload.RollStep(r.of.window, r.rolled)
 	server := r.servers[r.rolled]
 	r.doing = "waiting for the time to take one out"

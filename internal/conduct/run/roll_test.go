@@ -230,11 +230,11 @@ func TestRollNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := plan.Case{Profile: plan.VariantOf("canal"), Path: toService, Workload: p.Workloads[0]}
-	if s.served[k] || whyAbsent(s.profiles, k) != notRolled {
-		t.Errorf("served %v, because %q", s.served[k], whyAbsent(s.profiles, k))
+	if s.served[k] || absenceReason(s.profiles, k) != notRolled {
+		t.Errorf("served %v, because %q", s.served[k], absenceReason(s.profiles, k))
 	}
 	k.Workload = p.Workloads[1]
 	if !s.served[k] {
-		t.Errorf("backends that stay are not served: %q", whyAbsent(s.profiles, k))
+		t.Errorf("backends that stay are not served: %q", absenceReason(s.profiles, k))
 	}
 }

@@ -72,7 +72,7 @@ func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer
 	}
 	for _, q := range c.survey.profiles {
 		if q.Skipped != "" {
-			c.note("%s is skipped: %s", q.Name, q.Skipped)
+			c.reportNote("%s is skipped: %s", q.Name, q.Skipped)
 		}
 	}
 	if c.plan, err = c.openResult(ctx, p); err != nil {
@@ -151,7 +151,7 @@ func (c *conductor) openResult(ctx context.Context, p plan.Plan) (plan.Plan, err
 		}
 		c.instances.last[r.Profile] = max(c.instances.last[r.Profile], r.Instance)
 	}
-	if err := c.sameCases(res.Start, p); err != nil {
+	if err := c.reconcileCases(res.Start, p); err != nil {
 		return p, err
 	}
 	for _, name := range res.Start.Facts.Differ(found) {
@@ -159,7 +159,7 @@ func (c *conductor) openResult(ctx context.Context, p plan.Plan) (plan.Plan, err
 			continue // the load of the machine always differs
 		}
 		what := fmt.Sprintf("%s was %q when the file was created and is %q now", name, res.Start.Facts[name], found[name])
-		c.note("%s", what)
+		c.reportNote("%s", what)
 		c.changed = append(c.changed, what)
 	}
 	// Mark in the file that what follows was measured at another time.
@@ -169,18 +169,18 @@ func (c *conductor) openResult(ctx context.Context, p plan.Plan) (plan.Plan, err
 	return p, nil
 }
 
-// sameCases checks that a resumed run can measure the cases of its header. It fails if a case with trials left is not
+// reconcileCases checks that a resumed run can measure the cases of its header. It fails if a case with trials left is not
 // served any more: the file would end as complete without them. It removes cases that are served now but were not when
 // the file was created: the header, which cannot be rewritten, states why they have no trials.
-func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
+func (c *conductor) reconcileCases(was result.Header, p plan.Plan) error {
 	for _, k := range p.Cases() {
-		why := whyAbsent(was.Profiles, k)
+		why := absenceReason(was.Profiles, k)
 		switch {
 		case why != "" && c.survey.served[k]:
 			delete(c.survey.served, k)
-			c.note("%s stays unmeasured: when the file was created, %s", k.Key(), why)
+			c.reportNote("%s stays unmeasured: when the file was created, %s", k.Key(), why)
 		case why == "" && !c.survey.served[k] && c.wantsTrials(k, p.Repetitions):
-			return advice.With(fmt.Errorf("%s was measurable when the file was created, and is not now: %s", k.Key(), whyAbsent(c.survey.profiles, k)),
+			return advice.With(fmt.Errorf("%s was measurable when the file was created, and is not now: %s", k.Key(), absenceReason(c.survey.profiles, k)),
 				"resume when it is available again, or create another file by -o")
 		}
 	}
@@ -203,7 +203,7 @@ func (c *conductor) reportHeader(h result.Header) {
 	}
 }
 
-func (c *conductor) note(format string, args ...any) {
+func (c *conductor) reportNote(format string, args ...any) {
 	c.reportEvent(Event{Note: fmt.Sprintf(format, args...)})
 }
 

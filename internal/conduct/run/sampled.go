@@ -35,9 +35,9 @@ func (r *recording) start() {
 	}
 }
 
-// explainTrial repeats a trial with CPU samples, if the plan asks for it, and in some repetitions once more to count BPF program
-// runs. A failed sampled trial is recorded with its error and not retried. It returns a reason if the run was interrupted;
-// it fails if a record cannot be written.
+// explainTrial repeats a trial with CPU samples, if the plan asks for it, and in some repetitions once more to count
+// BPF program runs. A failed sampled trial is recorded with its error and not retried. It returns a reason if the run
+// was interrupted; it fails if a record cannot be written.
 func (c *conductor) explainTrial(ctx context.Context, t plan.Trial) (reason string, err error) {
 	if !c.plan.Explain || c.memory.sampled[t] || mannerOf(t.Workload.Kind()).opaque || t.Workload.Tool != "" {
 		return "", nil
@@ -67,8 +67,8 @@ func (c *conductor) explainTrial(ctx context.Context, t plan.Trial) (reason stri
 	return "", nil
 }
 
-// recordTrial measures a trial with the recording that prepare returns. as has the type of the record, and the kind of failure of
-// a trial that succeeded but recorded nothing. ok is false if ctx ended first.
+// recordTrial measures a trial with the recording that prepare returns. as has the type of the record, and the kind
+// of failure of a trial that succeeded but recorded nothing. ok is false if ctx ended first.
 func (c *conductor) recordTrial(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
 	own, err := prepare()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *conductor) recordTrial(ctx context.Context, t plan.Trial, as result.Rec
 			addCounters(rec.Metrics, s.Counters, units)
 		}
 	}
-	rec.Client, rec.Server, rec.Stacks, rec.Programs = intervalsAndTotals(rec.Client), intervalsAndTotals(rec.Server), seen.Stacks, seen.Programs
+	rec.Client, rec.Server, rec.Stacks, rec.Programs = reducedObservation(rec.Client), reducedObservation(rec.Server), seen.Stacks, seen.Programs
 	return rec, ok
 }
 
@@ -109,9 +109,9 @@ func addCounters(to, counters map[string]float64, units float64) {
 	}
 }
 
-// intervalsAndTotals returns the part of an observation that the record of a sampled or counted trial keeps: its intervals,
+// reducedObservation returns the part of an observation that the record of a sampled or counted trial keeps: its intervals,
 // CPU time and totals. It returns nil for nil.
-func intervalsAndTotals(o *sample.Observation) *sample.Observation {
+func reducedObservation(o *sample.Observation) *sample.Observation {
 	if o == nil {
 		return nil
 	}

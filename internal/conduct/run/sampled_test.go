@@ -121,7 +121,8 @@ func TestNotSampled(t *testing.T) {
 	}
 }
 
-// TestSampledTrialFails: a trial that fails while it is sampled says why and leaves nothing open; the trials keep their numbers.
+// TestSampledTrialFails: a trial that fails while it is sampled says why and leaves nothing open; the trials keep their
+// numbers.
 func TestSampledTrialFails(t *testing.T) {
 	w, p := &sampling{world: newWorld("host", "canal")}, testPlan("canal")
 	p.Explain = true
@@ -147,8 +148,8 @@ func TestSampledTrialFails(t *testing.T) {
 	}
 }
 
-// TestCounted: where samples have BPF programs, every fourth repetition counts their runs in a trial of its own. It says why it
-// has none; without programs there is no such trial.
+// TestCounted: where samples have BPF programs, every fourth repetition counts their runs in a trial of its own. It says why
+// it has none; without programs there is no such trial.
 func TestCounted(t *testing.T) {
 	const program = "bpf_prog_08219b7491364280_p"
 	for _, w := range []*sampling{{program: program}, {program: program, refuseCount: errors.New("not permitted")}, {}} {

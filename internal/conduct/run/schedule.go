@@ -46,7 +46,7 @@ func (c *conductor) rememberRecord(r *result.Record) error {
 		c.memory.had.add(r.Trial)
 		c.memory.pairs.Add(r)
 		rate := r.Metrics[r.Workload.Traits().RateMetric()]
-		if r.Status == result.OK && rate > 0 && r.Repetition <= c.capacityTrials() {
+		if r.Status == result.OK && rate > 0 && r.Repetition <= c.capacityTrialCount() {
 			c.memory.rates[r.Case] = append(c.memory.rates[r.Case], rate)
 		}
 	}
@@ -66,13 +66,13 @@ func (c *conductor) countTrials() {
 	}
 }
 
-// measureCases measures the capacities, then the served cases in the repetitions of the plan. If the plan has a precision,
-// it then measures more until the precision is reached. Otherwise it spends the rest of the budget on more. It returns why
-// the run stopped.
+// measureCases measures the capacities, then the served cases in the repetitions of the plan. If the plan has a
+// precision, it then repeats undecided cases until the precision is reached. Otherwise it spends the rest of the
+// budget on more repetitions. It returns why the run stopped.
 func (c *conductor) measureCases(ctx context.Context) (string, error) {
 	// Capacities are measured first and never again: the points of a curve share one capacity.
-	for rep := 1; rep <= c.capacityTrials(); rep++ {
-		if reason, err := c.measureRepetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
+	for rep := 1; rep <= c.capacityTrialCount(); rep++ {
+		if reason, err := c.measureRepetition(ctx, rep, c.measuresCapacity); reason != "" || err != nil {
 			return reason, err
 		}
 	}
@@ -97,11 +97,11 @@ func (c *conductor) measureCases(ctx context.Context) (string, error) {
 			return result.Precise, nil
 		}
 		if rep > c.plan.MaxRepetitions {
-			c.note("%d repetitions are done; %s neither decided nor known to %s", rep-1,
+			c.reportNote("%d repetitions are done; %s neither decided nor known to %s", rep-1,
 				number.Counted(len(wanted), "case"), number.Percent(c.plan.Precision))
 			return result.Exhausted, nil
 		}
-		selected := c.withBaseline(wanted)
+		selected := c.casesWithBaseline(wanted)
 		c.progress.total += len(selected)
 		if reason, err := c.measureRepetition(ctx, rep, func(k plan.Case) bool { return selected[k] }); reason != "" || err != nil {
 			return reason, err
@@ -109,8 +109,8 @@ func (c *conductor) measureCases(ctx context.Context) (string, error) {
 	}
 }
 
-// measureRepetition measures the selected cases of one repetition that are served and not yet in the file. It returns a reason
-// if the run must stop.
+// measureRepetition measures the selected cases of one repetition that are served and not yet in the file. It returns
+// a reason if the run must stop.
 func (c *conductor) measureRepetition(ctx context.Context, rep int, selected func(plan.Case) bool) (string, error) {
 	var trials []plan.Trial
 	for _, k := range c.plan.Order(rep) {
@@ -140,8 +140,8 @@ func (c *conductor) measureRepetition(ctx context.Context, rep int, selected fun
 	return "", nil
 }
 
-// recoverAndWrite waits after a failed trial until the environment works again, and writes the record of the trial. It fails, with a
-// LostError, if the environment cannot recover.
+// recoverAndWrite waits after a failed trial until the environment works again, and writes the record of the trial.
+// It fails, with a LostError, if the environment cannot recover.
 func (c *conductor) recoverAndWrite(ctx context.Context, rec *result.Record) error {
 	lost := c.awaitRecovery(ctx, rec)
 	if lost == nil {
@@ -156,8 +156,8 @@ func (c *conductor) recoverAndWrite(ctx context.Context, rec *result.Record) err
 	return nil
 }
 
-// stopReason returns a reason if the run must stop before the next trial, or "". The run must stop if ctx has ended, or if the
-// budget is too short for the trial and the work before it. other is the time of this work.
+// stopReason returns a reason if the run must stop before the next trial, or "". The run must stop if ctx has ended,
+// or if the budget is too short for the trial and the work before it. other is the time of this work.
 func (c *conductor) stopReason(ctx context.Context, rep int, other time.Duration) string {
 	if ctx.Err() != nil {
 		return result.Interrupted
@@ -166,7 +166,7 @@ func (c *conductor) stopReason(ctx context.Context, rep int, other time.Duration
 		if c.fitted && rep > c.plan.Repetitions {
 			return result.OverBudget // nothing that the plan requires is missing
 		}
-		c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
+		c.reportNote("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
 		return result.OverBudget
 	}
 	return ""

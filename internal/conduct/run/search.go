@@ -37,12 +37,12 @@ const (
 	flatOuts = 3
 )
 
-// search finds the highest rate that holds, by bisection, and confirms it. It sends nothing itself: next returns the rate
-// to try, note takes the result. The bisection is from RFC 2544 26.1. We add that a rate fails only after
-// several failures, and that a result is confirmed by repetition, because a busy machine sometimes loses packets at any
-// rate. If the first result is not confirmed, the search goes down until it confirms a rate. Then it tries the first
-// result again, because the disturbance may be over. Last, it narrows the gap between the highest confirmed rate and the lowest
-// rate that failed, by probes of the whole window.
+// search finds the highest rate that holds, by bisection, and confirms it. It sends nothing itself: next returns the
+// rate to try, recordProbe takes the result. The bisection is from RFC 2544 26.1. We add that a rate fails only after
+// several failures, and that a result is confirmed by repetition, because a busy machine sometimes loses packets at
+// any rate. If the first result is not confirmed, the search goes down until it confirms a rate. Then it tries the
+// first result again, because the disturbance may be over. Last, it narrows the gap between the highest confirmed
+// rate and the lowest rate that failed, by probes of the whole window.
 //
 // Rates are in bit/s; 0 is as fast as the sender can. If that holds, there is nothing to bisect, and the result is the
 // median rate of such probes.
@@ -81,8 +81,8 @@ func (s *search) next() (rate float64, confirming, ok bool) {
 	return s.rate, s.confirming, !s.over
 }
 
-// note takes the result of a probe at the rate that next returned, and chooses the next rate or ends the search.
-func (s *search) note(p result.Probe) {
+// recordProbe takes the result of a probe at the rate that next returned, and chooses the next rate or ends the search.
+func (s *search) recordProbe(p result.Probe) {
 	if s.probes++; s.probes >= mostProbes {
 		defer func() { s.over = true }()
 	}
@@ -94,12 +94,12 @@ func (s *search) note(p result.Probe) {
 			s.failRate(p)
 		}
 	case s.rate == 0:
-		s.flatOut()
+		s.countFlatOut()
 	case p.Offered < reached*s.rate:
 		// A rate above what the sender has offered cannot be shown to hold.
 		s.most = max(s.most, p.Offered)
 		if s.short++; s.short >= unreached {
-			s.lowerToOffered()
+			s.lowerRateToOffered()
 		}
 	case s.confirming:
 		if s.held++; s.held >= confirmations {
@@ -112,9 +112,9 @@ func (s *search) note(p result.Probe) {
 	}
 }
 
-// lowerToOffered lowers the rate to the most that the sender has offered, and begins to confirm that rate. It ends the search if a
-// rate is confirmed already, or if the sender has offered less too often.
-func (s *search) lowerToOffered() {
+// lowerRateToOffered lowers the rate to the most that the sender has offered, and begins to confirm that rate. It ends
+// the search if a rate is confirmed already, or if the sender has offered less too often.
+func (s *search) lowerRateToOffered() {
 	if s.confirmed > 0 {
 		s.over = true // the sender cannot show more
 		return
@@ -129,8 +129,8 @@ func (s *search) lowerToOffered() {
 	s.over = s.settled >= mostSettled
 }
 
-// flatOut counts a probe that was sent as fast as possible and held. The search ends after flatOuts of them.
-func (s *search) flatOut() {
+// countFlatOut counts a probe that was sent as fast as possible and held. The search ends after flatOuts of them.
+func (s *search) countFlatOut() {
 	s.confirming = true
 	s.held++
 	s.over = s.held >= flatOuts
@@ -159,8 +159,9 @@ func (s *search) failRate(p result.Probe) {
 	s.narrow()
 }
 
-// descend begins to confirm a rate below low, which was not confirmed: the highest lower rate that has held, but at most step
-// below low. The step doubles each time. If a lower rate is confirmed already, descend calls refine instead.
+// descend begins to confirm a rate below low, which was not confirmed: the highest lower rate that has held, but at
+// most step below low. The step doubles each time. If a lower rate is confirmed already, descend calls refine
+// instead.
 func (s *search) descend() {
 	if s.confirmed > 0 {
 		s.refine()

@@ -45,7 +45,7 @@ func drive(l pipe, most, least float64) (float64, int) {
 	for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
 		p := l.probe(rate)
 		p.Confirming = confirming
-		s.note(p)
+		s.recordProbe(p)
 		probes = append(probes, p)
 	}
 	if !s.found {
@@ -114,7 +114,7 @@ func TestSearchReturnsToWhatHeld(t *testing.T) {
 				left--
 				p.Held, p.Lost = false, 1
 			}
-			s.note(p)
+			s.recordProbe(p)
 			probes = append(probes, p)
 		}
 		got, failed := outcome.Throughput(probes), lowestFailed(probes)
@@ -154,7 +154,7 @@ func TestZeroLossIsRare(t *testing.T) {
 			if rate > 0.9e9 && confirming && r.IntN(2) == 0 {
 				p.Held, p.Lost = false, 1
 			}
-			s.note(p)
+			s.recordProbe(p)
 		}
 		if s.found && s.confirmed > 0.99e9 {
 			found++

@@ -14,9 +14,9 @@ import (
 // spareMargin is the factor by which the expected time of a repetition is increased before it is compared with the budget.
 const spareMargin = 1.1
 
-// spendSpareBudget spends the rest of the budget, if the windows were chosen to fit it. It measures whole repetitions while one fits,
-// then repetitions of the cases that the plan's answer needs. What it measures depends only on the time, never on the
-// results. It returns why the run ends.
+// spendSpareBudget spends the rest of the budget, if the windows were chosen to fit it. It measures whole repetitions
+// while one fits, then repetitions of the cases that the plan's answer needs. What it measures depends only on the
+// time, never on the results. It returns why the run ends.
 func (c *conductor) spendSpareBudget(ctx context.Context) (string, error) {
 	if !c.fitted {
 		return result.Complete, nil
@@ -24,10 +24,10 @@ func (c *conductor) spendSpareBudget(ctx context.Context) (string, error) {
 	answers := c.plan.Answers()
 	for rep := c.plan.Repetitions + 1; rep <= plan.MaxRepetitionsLimit; rep++ {
 		selected := c.survey.served
-		if !c.affords(selected) {
-			selected = c.withBaseline(slices.DeleteFunc(slices.Collect(maps.Keys(selected)), func(k plan.Case) bool { return !answers(k) }))
+		if !c.affordsRepetition(selected) {
+			selected = c.casesWithBaseline(slices.DeleteFunc(slices.Collect(maps.Keys(selected)), func(k plan.Case) bool { return !answers(k) }))
 		}
-		if len(selected) == 0 || !c.affords(selected) {
+		if len(selected) == 0 || !c.affordsRepetition(selected) {
 			break
 		}
 		c.progress.total += len(selected)
@@ -42,9 +42,9 @@ func (c *conductor) spendSpareBudget(ctx context.Context) (string, error) {
 	return result.Complete, nil
 }
 
-// affords reports whether one more repetition of cases fits into the rest of the budget, at the pace of earlier
-// repetitions.
-func (c *conductor) affords(cases map[plan.Case]bool) bool {
+// affordsRepetition reports whether one more repetition of cases fits into the rest of the budget. It assumes the pace of
+// earlier repetitions.
+func (c *conductor) affordsRepetition(cases map[plan.Case]bool) bool {
 	raised := map[plan.Variant]bool{}
 	for k := range cases {
 		if _, renews := c.env.At(k.Profile).(env.Renewer); renews {

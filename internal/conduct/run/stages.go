@@ -25,12 +25,12 @@ func (c *conductor) measurePlan(ctx context.Context) (string, error) {
 	whole, worst := c.survey, result.Complete
 	all := staged.Stages()
 	for i, names := range all {
-		stage := whole.onlyProfiles(names)
+		stage := whole.partForProfiles(names)
 		wants := func(k plan.Case) bool { return c.wantsTrials(k, c.plan.Repetitions) }
 		if c.plan.Precision == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(stage.served)), wants) {
 			continue
 		}
-		c.note("stage %d of %d: %s", i+1, len(all), strings.Join(plan.Texts(names), ", "))
+		c.reportNote("stage %d of %d: %s", i+1, len(all), strings.Join(plan.Texts(names), ", "))
 		c.share = float64(i+1) / float64(len(all))
 		reason, err := c.measureStage(ctx, func() error { return staged.Enter(ctx, i) }, stage, names)
 		if err != nil || reason == result.Interrupted {
@@ -46,8 +46,8 @@ func (c *conductor) measurePlan(ctx context.Context) (string, error) {
 // endings are the reasons with which a stage may end, the worst last.
 var endings = []string{result.Complete, result.Precise, result.Exhausted, result.OverBudget}
 
-// measureStage calls enter, which raises the profiles of a stage, and measures them. If they cannot be raised, it records their
-// trials as failed.
+// measureStage calls enter, which raises the profiles of a stage, and measures them. If they cannot be raised, it
+// records their trials as failed.
 func (c *conductor) measureStage(ctx context.Context, enter func() error, stage surveyed, names []plan.Variant) (string, error) {
 	c.agents.close() // they run in the stage before
 	c.missing = nil
@@ -61,19 +61,19 @@ func (c *conductor) measureStage(ctx context.Context, enter func() error, stage 
 		return result.Interrupted, nil
 	}
 	if err != nil {
-		return result.Complete, c.notRaised(stage, err)
+		return result.Complete, c.writeUnraisedTrials(stage, err)
 	}
 	for k := range stage.served {
 		if !here.served[k] {
-			c.note("%s is not measured: %s", k.Key(), whyAbsent(here.profiles, k))
+			c.reportNote("%s is not measured: %s", k.Key(), absenceReason(here.profiles, k))
 		}
 	}
 	c.survey = here
 	return c.measureCases(ctx)
 }
 
-// onlyProfiles returns the part of a survey for some profiles.
-func (s surveyed) onlyProfiles(names []plan.Variant) surveyed {
+// partForProfiles returns the part of a survey for some profiles.
+func (s surveyed) partForProfiles(names []plan.Variant) surveyed {
 	s.served = maps.Clone(s.served)
 	maps.DeleteFunc(s.served, func(k plan.Case, _ bool) bool { return !slices.Contains(names, k.Profile) })
 	return s
@@ -89,9 +89,9 @@ func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	return p
 }
 
-// notRaised writes a failed record, with the reason why, for each trial of a stage that is not in the file.
-func (c *conductor) notRaised(stage surveyed, why error) error {
-	c.note("cannot raise the profiles of this stage: %s", why)
+// writeUnraisedTrials writes a failed record, with the reason why, for each trial of a stage that is not in the file.
+func (c *conductor) writeUnraisedTrials(stage surveyed, why error) error {
+	c.reportNote("cannot raise the profiles of this stage: %s", why)
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for _, k := range c.plan.Order(rep) {
 			t := plan.Trial{Case: k, Repetition: rep}

@@ -30,8 +30,8 @@ type surveyed struct {
 	first mesh.Pair
 }
 
-// surveyPlan asks e which profiles and routes of the plan can be measured. was has the nodes of a resumed file, if any. It fails
-// if nothing of the plan can be measured.
+// surveyPlan asks e which profiles and routes of the plan can be measured. was has the nodes of a resumed file, if
+// any. It fails if nothing of the plan can be measured.
 func surveyPlan(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
 	profiles, err := e.Profiles(ctx)
 	if err != nil {
@@ -67,18 +67,18 @@ func surveyPlan(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.
 		case p.OnCluster():
 			wayOut = "cnibench cni detect says what runs there, and what shows it"
 		}
-		return surveyed{}, advice.With(fmt.Errorf("nothing can be measured: %s", whyNot(profiles)), wayOut)
+		return surveyed{}, advice.With(fmt.Errorf("nothing can be measured: %s", describeUnmeasured(profiles)), wayOut)
 	}
 	return s, nil
 }
 
-// surveyRoute finds the ends of one route, or notes in q why the site does not serve the route. It skips a route with several servers if
-// the same path with one server is not served: the reason is noted already.
+// surveyRoute finds the ends of one route, or notes in q why the site does not serve the route. It skips a route with
+// several servers if the same path with one server is not served: the reason is noted already.
 func (s *surveyed) surveyRoute(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil
 	}
-	if why := whyIncapable(at, r); why != "" {
+	if why := incapabilityReason(at, r); why != "" {
 		noteNotServed(q, r, why)
 		return nil
 	}
@@ -100,8 +100,9 @@ func (s *surveyed) surveyRoute(ctx context.Context, at env.Site, q *result.Profi
 	return nil
 }
 
-// whyIncapable returns why a site cannot measure a route that rolls backends, makes new pods or sends nothing, "" if it can.
-func whyIncapable(at env.Site, r plan.Route) string {
+// incapabilityReason returns why a site cannot measure a route that rolls backends, makes new pods or sends nothing, "" if
+// it can.
+func incapabilityReason(at env.Site, r plan.Route) string {
 	_, rolls := at.(env.Roller)
 	_, makes := at.(env.PodMaker)
 	switch {
@@ -123,8 +124,8 @@ func noteNotServed(q *result.Profile, r plan.Route, reason string) {
 	q.NotServed[r.String()] = reason
 }
 
-// whyNot returns for each profile why it is not measured, as one text.
-func whyNot(profiles []result.Profile) string {
+// describeUnmeasured returns one text with the reason for each profile why it is not measured.
+func describeUnmeasured(profiles []result.Profile) string {
 	var reasons []string
 	for _, q := range profiles {
 		if q.Name.IsTwin() {
@@ -155,8 +156,8 @@ func profileOf(profiles []result.Profile, v plan.Variant) *result.Profile {
 	return nil
 }
 
-// whyAbsent returns why a case cannot be measured according to profiles, "" if it can.
-func whyAbsent(profiles []result.Profile, k plan.Case) string {
+// absenceReason returns why a case cannot be measured according to profiles, "" if it can.
+func absenceReason(profiles []result.Profile, k plan.Case) string {
 	q := profileOf(profiles, k.Profile)
 	if q == nil {
 		return "no such profile was there"

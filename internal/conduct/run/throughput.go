@@ -35,8 +35,8 @@ func (a attempt) probeSpan(confirming bool) span {
 	return span{a.plan.Warmup, max(window, shortestProbe)}
 }
 
-// searchThroughput searches for the throughput of a path by short streams, one after the other. It returns the observations of the last
-// stream at the confirmed rate, and all probes. It fails if no rate is confirmed.
+// searchThroughput searches for the throughput of a path by short streams, one after the other. It returns the
+// observations of the last stream at the confirmed rate, and all probes. It fails if no rate is confirmed.
 func (a attempt) searchThroughput(ctx context.Context) (seen, error) {
 	w := a.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / a.probeSpan(false).window.Seconds()
@@ -54,7 +54,7 @@ func (a attempt) searchThroughput(ctx context.Context) (seen, error) {
 		}
 		p := outcome.NewProbe(w, rate, v.client, v.server, v.drops)
 		p.Confirming = confirming
-		s.note(p)
+		s.recordProbe(p)
 		best.probes = append(best.probes, p)
 		best.windowNs += int64(a.window)
 		if s.confirmed == rate && p.Held {
@@ -62,13 +62,13 @@ func (a attempt) searchThroughput(ctx context.Context) (seen, error) {
 		}
 	}
 	if !s.found {
-		return best, fmt.Errorf("%s: %w", a.Workload, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
+		return best, fmt.Errorf("%s: %w", a.Workload, &control.Error{Kind: kindNoThroughput, Message: describeFailedSearch(w, best.probes)})
 	}
 	return best, nil
 }
 
-// longestSearch returns the longest time that a search takes. delay is the time to set up and to end one probe.
-func longestSearch(a attempt, delay time.Duration) time.Duration {
+// maxSearchTime returns the longest time that a search takes. delay is the time to set up and to end one probe.
+func maxSearchTime(a attempt, delay time.Duration) time.Duration {
 	longest := a.probeSpan(true)
 	return mostProbes * (longest.warmup + longest.window + delay)
 }
@@ -78,8 +78,8 @@ func searchMetrics(w plan.Workload, rec result.Record, x outcome.Conditions) (ma
 	return outcome.DeriveSearch(w.Spec.(plan.Throughput), rec, x)
 }
 
-// noThroughput returns why a search did not find a rate that holds. probes has at least one probe.
-func noThroughput(w plan.Throughput, probes []result.Probe) string {
+// describeFailedSearch describes why a search did not find a rate that holds. probes has at least one probe.
+func describeFailedSearch(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {
 	case last.Held:

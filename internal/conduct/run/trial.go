@@ -22,15 +22,15 @@ const (
 	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
-// kindTimeout is the failure of a trial that did not end in time; kindStalled is the failure of a trial whose path was cut during
-// the window.
+// kindTimeout is the failure of a trial that did not end in time; kindStalled is the failure of a trial whose path
+// was cut during the window.
 const (
 	kindTimeout = "timeout"
 	kindStalled = "stalled"
 )
 
-// measureTrial measures t once, with a recording or nil, and returns its record, finished or failed. ok is false if ctx ended
-// before the trial did; then rec is not complete.
+// measureTrial measures t once, with a recording or nil, and returns its record, finished or failed. ok is false if
+// ctx ended before the trial did; then rec is not complete.
 func (c *conductor) measureTrial(ctx context.Context, t plan.Trial, r *recording) (rec result.Record, ok bool) {
 	if why := c.instances.broken[plan.Single(t.Profile, t.Path)]; why != nil {
 		return unraisedRecord(t, why), true
@@ -83,9 +83,9 @@ func (c *conductor) measureTrial(ctx context.Context, t plan.Trial, r *recording
 	return rec, true
 }
 
-// conditions returns the conditions of the environment for the case. For a variant with conditions, the MTU and the NIC model
-// are the variant's. A NIC model that the workload sets replaces both others. A path within a node has no line rate, because it
-// passes no NIC.
+// conditions returns the conditions of the environment for the case. For a variant with conditions, the MTU and the
+// NIC model are the variant's. A NIC model that the workload sets replaces both others. A path within a node has no
+// line rate, because it passes no NIC.
 func (a attempt) conditions() outcome.Conditions {
 	x := a.env.Conditions()
 	if a.Profile.Conditions() != "" {
@@ -109,7 +109,7 @@ type attempt struct {
 	ends  control.Ends
 	// recording is nil unless the trial is sampled.
 	recording *recording
-	// workload is what the agents are asked for: the Case's workload, with rates, times or members that were determined
+	// workload is the workload that the agents run: the Case's, with rates, times or members that were determined
 	// later.
 	workload plan.Workload
 	span
@@ -134,7 +134,7 @@ type seen struct {
 
 // timeLimit returns how long the trial may take before it fails.
 func (a attempt) timeLimit() time.Duration {
-	return mannerOf(a.Workload.Kind()).longest(a, 4*a.roundTrip()) + grace
+	return mannerOf(a.Workload.Kind()).longest(a, 4*a.roundTripDelay()) + grace
 }
 
 // wholeSpan returns the span of a trial of the case. The window is that of the recording if there is one, else that of the
@@ -149,10 +149,10 @@ func (a attempt) wholeSpan() span {
 // measureOnce runs the workload once between the ends of the route, with the rolls, object changes and recording of the
 // attempt. It fails if an agent or one of these fails, or if the path was cut during the window.
 func (a attempt) measureOnce(ctx context.Context) (seen, error) {
-	if err := a.putBack(ctx); err != nil {
+	if err := a.putBackBackends(ctx); err != nil {
 		return seen{}, err
 	}
-	sides, err := a.prepare(ctx)
+	sides, err := a.prepareSides(ctx)
 	if err != nil {
 		return seen{}, err
 	}
@@ -174,7 +174,7 @@ func (a attempt) measureOnce(ctx context.Context) (seen, error) {
 
 // agentRequest returns the request to the agents of both sides: workload, times and timeouts.
 func (a attempt) agentRequest() control.Prepare {
-	roundTrip := a.roundTrip()
+	roundTrip := a.roundTripDelay()
 	slice := min(max(a.window/sliceCount, shortSlice), longSlice)
 	if a.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all are kept
 		slice = a.window
@@ -189,8 +189,8 @@ func (a attempt) agentRequest() control.Prepare {
 	}
 }
 
-// prepare starts an agent at each end that has none and makes both sides ready.
-func (a attempt) prepare(ctx context.Context) (s control.Sides, err error) {
+// prepareSides starts an agent at each end that has none and makes both sides ready.
+func (a attempt) prepareSides(ctx context.Context) (s control.Sides, err error) {
 	if s, err = a.agents.ensureSides(ctx, a.ends); err != nil {
 		return s, err
 	}
@@ -199,8 +199,8 @@ func (a attempt) prepare(ctx context.Context) (s control.Sides, err error) {
 	return s, s.Prepare(ctx, a.ends, ask)
 }
 
-// roundTrip returns the delay that the lab adds to a round trip of the case, at most. Every host delays what it sends.
-func (a attempt) roundTrip() time.Duration {
+// roundTripDelay returns the delay that the lab adds to a round trip of the case, at most. Every host delays what it sends.
+func (a attempt) roundTripDelay() time.Duration {
 	l := a.Profile.Lab(a.plan.Lab)
 	for _, p := range l.Plants {
 		l.Delay = max(l.Delay, p.Delay)
@@ -208,9 +208,9 @@ func (a attempt) roundTrip() time.Duration {
 	return 2 * l.Delay
 }
 
-// exchangeTimeout returns the timeout of one exchange. TCP repeats a lost segment by itself, so its timeout is long. Waiting for a
-// lost datagram must not take the rest of a short window, so other timeouts are a fifth of the window, but 20 ms to 1 s. They
-// are always at least twice roundTrip.
+// exchangeTimeout returns the timeout of one exchange. TCP repeats a lost segment by itself, so its timeout is long.
+// Waiting for a lost datagram must not take the rest of a short window, so other timeouts are a fifth of the window,
+// but 20 ms to 1 s. They are always at least twice roundTrip.
 func exchangeTimeout(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip

@@ -94,7 +94,7 @@ func (c CalicoConfig) tunnelDevices() (names []string) {
 func addCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 	f := felix{c: c, iptables: node}
 	if c.BPF {
-		f.besideBPF()
+		f.writeBPFRules()
 		return ""
 	}
 	f.writeChains()
@@ -118,7 +118,7 @@ func (f *felix) writeChains() {
 	f.writeProfiles()
 	f.writePolicies()
 	if f.c.Churned {
-		f.churnedPolicy()
+		f.writeChurnedPolicy()
 	}
 }
 
@@ -127,20 +127,20 @@ func (f *felix) writeChains() {
 const hostEndpointAccepted = "Host endpoint policy accepted packet."
 
 func (f *felix) writeRaw() {
-	pre := f.chainIn(ruleset.Raw, "cali-PREROUTING").addRule(clearMark(markAll))
+	pre := f.chainIn(ruleset.Raw, "cali-PREROUTING").addRule(clearMarkClause(markAll))
 	if f.c.VXLAN {
 		pre.addRule(untrack, vxlanPacket)
 	}
-	pre.addRule(setMark(markScratch0), fromWorkload).
-		addJump("cali-rpf-skip", isSet(markScratch0)).
-		addRule(drop, isSet(markScratch0), newClause("-m rpfilter --validmark --invert", nft.NoReversePath)).
-		addJump("cali-from-host-endpoint", isClear(markScratch0)).
-		addRule(accept, isSet(markAccept))
-	out := f.chainIn(ruleset.Raw, "cali-OUTPUT").addRule(clearMark(markAll)).addJump("cali-to-host-endpoint")
+	pre.addRule(setMarkClause(markScratch0), fromWorkload).
+		addJump("cali-rpf-skip", markSetClause(markScratch0)).
+		addRule(drop, markSetClause(markScratch0), newClause("-m rpfilter --validmark --invert", nft.NoReversePath)).
+		addJump("cali-from-host-endpoint", markClearClause(markScratch0)).
+		addRule(accept, markSetClause(markAccept))
+	out := f.chainIn(ruleset.Raw, "cali-OUTPUT").addRule(clearMarkClause(markAll)).addJump("cali-to-host-endpoint")
 	if f.c.VXLAN {
 		out.addRule(untrack, vxlanPacket)
 	}
-	out.addRule(accept, isSet(markAccept))
+	out.addRule(accept, markSetClause(markAccept))
 	f.hookChain(ruleset.Raw, "PREROUTING")
 	f.hookChain(ruleset.Raw, "OUTPUT")
 }
@@ -148,16 +148,16 @@ func (f *felix) writeRaw() {
 func (f *felix) writeMangle() {
 	f.chainIn(ruleset.Mangle, "cali-PREROUTING").
 		addRule(accept, established).
-		addRule(accept, isSet(markAccept)).
+		addRule(accept, markSetClause(markAccept)).
 		addJump("cali-from-host-endpoint").
-		withComment(hostEndpointAccepted).addRule(accept, isSet(markAccept))
+		setComment(hostEndpointAccepted).addRule(accept, markSetClause(markAccept))
 	f.chainIn(ruleset.Mangle, "cali-POSTROUTING").
-		withComment("set dscp for traffic leaving cluster.").
-		addJump("cali-egress-dscp", f.in(setDSCP, source), f.notIn(setAllPools, destination), f.notIn(setThisHost, destination)).
-		addRule(ret, isSet(markAccept)).
-		addRule(clearMark(markAll)).
+		setComment("set dscp for traffic leaving cluster.").
+		addJump("cali-egress-dscp", f.memberClause(setDSCP, source), f.nonMemberClause(setAllPools, destination), f.nonMemberClause(setThisHost, destination)).
+		addRule(ret, markSetClause(markAccept)).
+		addRule(clearMarkClause(markAll)).
 		addJump("cali-to-host-endpoint", newClause("-m conntrack --ctstate DNAT", nft.Translated)).
-		withComment(hostEndpointAccepted).addRule(ret, isSet(markAccept))
+		setComment(hostEndpointAccepted).addRule(ret, markSetClause(markAccept))
 	f.hookChain(ruleset.Mangle, "PREROUTING")
 	f.hookChain(ruleset.Mangle, "POSTROUTING")
 }
@@ -172,7 +172,7 @@ func (f *felix) writeNAT() {
 			newClause("-m addrtype ! --src-type LOCAL --limit-iface-out", nft.SourceNotLocalTo), sourceLocal)
 	}
 	if len(f.c.Pools) > 0 {
-		f.chainIn(ruleset.NAT, "cali-nat-outgoing").addRule(masquerade, f.in(setMasqPools, source), f.notIn(setAllPools, destination))
+		f.chainIn(ruleset.NAT, "cali-nat-outgoing").addRule(masquerade, f.memberClause(setMasqPools, source), f.nonMemberClause(setAllPools, destination))
 	}
 	f.hookChain(ruleset.NAT, "PREROUTING")
 	f.hookChain(ruleset.NAT, "OUTPUT")
@@ -184,39 +184,39 @@ func (f *felix) writeNAT() {
 func (f *felix) writeForward() {
 	chain := f.chainIn(ruleset.Filter, "cali-FORWARD")
 	if f.c.Flowtable {
-		chain.withComment("Offload established Calico flows.").addRule(newClause("", nft.Offload(flowtable)), established,
-			f.notIn(setNoOffload, source), f.notIn(setNoOffload, destination))
+		chain.setComment("Offload established Calico flows.").addRule(newClause("", nft.Offload(flowtable)), established,
+			f.nonMemberClause(setNoOffload, source), f.nonMemberClause(setNoOffload, destination))
 	}
-	chain.addRule(clearMark(markOurs)).
-		addJump("cali-from-hep-forward", isClear(markAccept)).
+	chain.addRule(clearMarkClause(markOurs)).
+		addJump("cali-from-hep-forward", markClearClause(markAccept)).
 		addJump("cali-from-wl-dispatch", fromWorkload).
 		addJump("cali-to-wl-dispatch", toWorkload).
 		addJump("cali-to-hep-forward").
 		addJump("cali-cidr-block")
 	f.hookChain(ruleset.Filter, "FORWARD").
-		withComment("Policy explicitly accepted packet.").addRule(accept, isSet(markAccept)).
-		addRule(setMark(markAccept))
+		setComment("Policy explicitly accepted packet.").addRule(accept, markSetClause(markAccept)).
+		addRule(setMarkClause(markAccept))
 }
 
 func (f *felix) writeInput() {
 	in := f.chainIn(ruleset.Filter, "cali-INPUT")
 	destLocal := newClause("-m addrtype --dst-type LOCAL", nft.DestLocal)
 	if f.c.IPIP {
-		in.withComment("Allow IPIP packets from Calico hosts").addRule(accept, ipipPacket, f.in(setHostsNet, source), destLocal)
-		in.withComment("Drop IPIP packets from non-Calico hosts").addRule(drop, ipipPacket)
+		in.setComment("Allow IPIP packets from Calico hosts").addRule(accept, ipipPacket, f.memberClause(setHostsNet, source), destLocal)
+		in.setComment("Drop IPIP packets from non-Calico hosts").addRule(drop, ipipPacket)
 	}
 	if f.c.VXLAN {
-		in.withComment("Allow "+f.c.ipVersion()+" VXLAN packets from allowed hosts").addRule(accept, vxlanPacket, f.in(setVXLANNet, source), destLocal)
-		in.withComment("Drop "+f.c.ipVersion()+" VXLAN packets from non-allowed hosts").addRule(drop, vxlanPacket, destLocal)
+		in.setComment("Allow "+f.c.ipVersion()+" VXLAN packets from allowed hosts").addRule(accept, vxlanPacket, f.memberClause(setVXLANNet, source), destLocal)
+		in.setComment("Drop "+f.c.ipVersion()+" VXLAN packets from non-allowed hosts").addRule(drop, vxlanPacket, destLocal)
 	}
 	if f.c.WireGuard {
-		in.withComment("Allow incoming IPv4 Wireguard packets").addRule(accept, wireGuardPacket, destLocal)
+		in.setComment("Allow incoming IPv4 Wireguard packets").addRule(accept, wireGuardPacket, destLocal)
 	}
 	in.addGoto("cali-wl-to-host", fromWorkload).
-		addRule(accept, isSet(markAccept)).
-		addRule(clearMark(markAll)).
+		addRule(accept, markSetClause(markAccept)).
+		addRule(clearMarkClause(markAll)).
 		addJump("cali-from-host-endpoint").
-		withComment(hostEndpointAccepted).addRule(accept, isSet(markAccept))
+		setComment(hostEndpointAccepted).addRule(accept, markSetClause(markAccept))
 	host := f.chainIn(ruleset.Filter, "cali-wl-to-host")
 	if f.c.IPv6 {
 		for _, kind := range routerMessages {
@@ -225,7 +225,7 @@ func (f *felix) writeInput() {
 	}
 	host.
 		addJump("cali-from-wl-dispatch").
-		withComment("Configured DefaultEndpointToHostAction").addRule(accept)
+		setComment("Configured DefaultEndpointToHostAction").addRule(accept)
 	f.hookChain(ruleset.Filter, "INPUT")
 }
 
@@ -235,21 +235,21 @@ var routerMessages = []uint8{130, 131, 132, 133, 135, 136}
 
 func (f *felix) writeOutput() {
 	out := f.chainIn(ruleset.Filter, "cali-OUTPUT").
-		addRule(accept, isSet(markAccept)).
+		addRule(accept, markSetClause(markAccept)).
 		// Policy never applies to packets from the node to its own pods.
 		addRule(ret, toWorkload)
 	if f.c.IPIP {
-		out.withComment("Allow IPIP packets to other Calico hosts").addRule(accept, ipipPacket, f.in(setHostsNet, destination), sourceLocal)
+		out.setComment("Allow IPIP packets to other Calico hosts").addRule(accept, ipipPacket, f.memberClause(setHostsNet, destination), sourceLocal)
 	}
 	if f.c.VXLAN {
-		out.withComment("Allow "+f.c.ipVersion()+" VXLAN packets to other allowed hosts").
-			addRule(accept, vxlanPacket, sourceLocal, f.in(setVXLANNet, destination))
+		out.setComment("Allow "+f.c.ipVersion()+" VXLAN packets to other allowed hosts").
+			addRule(accept, vxlanPacket, sourceLocal, f.memberClause(setVXLANNet, destination))
 	}
 	if f.c.WireGuard {
-		out.withComment("Allow outgoing IPv4 Wireguard packets").addRule(accept, wireGuardPacket, sourceLocal)
+		out.setComment("Allow outgoing IPv4 Wireguard packets").addRule(accept, wireGuardPacket, sourceLocal)
 	}
-	out.addRule(clearMark(markAll)).
+	out.addRule(clearMarkClause(markAll)).
 		addJump("cali-to-host-endpoint", newClause("-m conntrack ! --ctstate DNAT", nft.NotJustTranslated)).
-		withComment(hostEndpointAccepted).addRule(accept, isSet(markAccept))
+		setComment(hostEndpointAccepted).addRule(accept, markSetClause(markAccept))
 	f.hookChain(ruleset.Filter, "OUTPUT")
 }

@@ -14,8 +14,8 @@ const TableCalico = "calico"
 // flowtable is the name of Calico's flowtable.
 const flowtable = "calico"
 
-// layers has the base chains of Calico's table in nftables. layer is the iptables table that corresponds to the chain, and the
-// prefix of its name. Felix declares all base chains, even those that stay empty.
+// layers has the base chains of Calico's table in nftables. layer is the iptables table that corresponds to the chain,
+// and the prefix of its name. Felix declares all base chains, even those that stay empty.
 var layers = []struct {
 	layer, chain string
 	hook         nft.Hook
@@ -36,8 +36,8 @@ var layers = []struct {
 	{ruleset.Filter, "OUTPUT", nft.Hook{Type: "filter", Hook: "output", Priority: nft.FilterPriority}},
 }
 
-// CalicoNFT returns Calico's table in its nftables mode. It has the chains of addCalico, whose names begin with their iptables
-// table, and the IP sets. A map leads to a pod's chain; in iptables a tree of chains does.
+// CalicoNFT returns Calico's table in its nftables mode. It has the chains of addCalico, whose names begin with their
+// iptables table, and the IP sets. A map leads to a pod's chain; in iptables a tree of chains does.
 func CalicoNFT(c CalicoConfig) *nft.Table {
 	f := felix{c: c, nftables: nft.NewTable(nft.FamilyOf(c.IPv6), TableCalico)}
 	for _, s := range f.sets() {
@@ -62,9 +62,9 @@ func CalicoNFT(c CalicoConfig) *nft.Table {
 	return f.nftables
 }
 
-// dispatchByMap writes a map from each pod's device to the pod's own chain, and the chain that looks up packets in this map.
-// The chain drops packets of unknown devices.
-func (f *felix) dispatchByMap(chain string, d direction) {
+// writeDispatchMap writes a map from each pod's device to the pod's own chain, and the chain that looks up packets in
+// this map. The chain drops packets of unknown devices.
+func (f *felix) writeDispatchMap(chain string, d direction) {
 	lookup := f.chainIn(ruleset.Filter, chain)
 	name := ruleset.Filter + "-" + chain
 	chains := f.nftables.Map(name, nft.Device)
@@ -73,7 +73,7 @@ func (f *felix) dispatchByMap(chain string, d direction) {
 	}
 	lookup.nft.Add(nft.VMap(name, d.device))
 	lookup.signature = name
-	lookup.withComment("Unknown interface").addRule(drop)
+	lookup.setComment("Unknown interface").addRule(drop)
 }
 
 // nftSetName returns the name of a set in nftables: with hyphens in place of colons, which nftables does not allow.
@@ -88,31 +88,31 @@ const (
 	bpfNATOutgoing = "0x3800000/0x3f00000" // from a pod to the world
 )
 
-// besideBPF writes the rules that Felix keeps in iptables when BPF programs forward packets over VXLAN.
-func (f *felix) besideBPF() {
+// writeBPFRules writes the rules that Felix keeps in iptables when BPF programs forward packets over VXLAN.
+func (f *felix) writeBPFRules() {
 	mark := func(m string) clause { return newClause("-m mark --mark " + m) }
 	for _, name := range []string{"PREROUTING", "OUTPUT"} {
 		f.chainIn(ruleset.Raw, "cali-"+name).addRule(untrack, vxlanPacket)
 		f.hookChain(ruleset.Raw, name)
 	}
 	f.chainIn(ruleset.NAT, "cali-POSTROUTING").
-		withComment("MASQUERADE packets from a pod to itself").addRule(masquerade, mark(bpfLoopback)).
-		withComment("BPF SNAT for packets leaving the pools").addRule(masquerade, mark(bpfNATOutgoing))
+		setComment("MASQUERADE packets from a pod to itself").addRule(masquerade, mark(bpfLoopback)).
+		setComment("BPF SNAT for packets leaving the pools").addRule(masquerade, mark(bpfNATOutgoing))
 	f.hookChain(ruleset.NAT, "POSTROUTING")
 	f.chainIn(ruleset.Filter, "cali-FORWARD").
-		withComment("Pre-approved by BPF programs.").addRule(accept, mark(bpfBypass)).
-		withComment("From workload without BPF seen mark").addRule(drop, fromWorkload, newClause("-m mark ! --mark "+bpfSeen)).
+		setComment("Pre-approved by BPF programs.").addRule(accept, mark(bpfBypass)).
+		setComment("From workload without BPF seen mark").addRule(drop, fromWorkload, newClause("-m mark ! --mark "+bpfSeen)).
 		addJump("cali-to-wl-dispatch", toWorkload).
-		withComment("To workload has already been policed").addRule(accept, fromWorkload).
+		setComment("To workload has already been policed").addRule(accept, fromWorkload).
 		addRule(accept, newClause("-i bpfout.cali"))
 	known := f.chainIn(ruleset.Filter, "cali-to-wl-dispatch")
 	for _, device := range f.c.Devices {
 		known.addRule(ret, newClause("-o "+device))
 	}
-	known.withComment("Unknown interface").addRule(drop)
+	known.setComment("Unknown interface").addRule(drop)
 	f.chainIn(ruleset.Filter, "cali-INPUT").
-		withComment("Accept packets from flows that pre-date BPF.").addRule(accept, mark(bpfFallthrough), established).
-		withComment("Drop packets from unknown flows.").addRule(drop, mark(bpfFallthrough))
+		setComment("Accept packets from flows that pre-date BPF.").addRule(accept, mark(bpfFallthrough), established).
+		setComment("Drop packets from unknown flows.").addRule(drop, mark(bpfFallthrough))
 	f.hookChain(ruleset.Filter, "FORWARD")
 	f.hookChain(ruleset.Filter, "INPUT")
 }

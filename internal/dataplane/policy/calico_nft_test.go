@@ -42,7 +42,8 @@ func TestCalicoNFTables(t *testing.T) {
 	}
 }
 
-// TestCalicoFlowtable: Felix's first rule of the forward hook offloads between devices of pods and tunnels, not the node's NIC.
+// TestCalicoFlowtable: Felix's first rule of the forward hook offloads between devices of pods and tunnels, not the node's
+// NIC.
 func TestCalicoFlowtable(t *testing.T) {
 	n := inNFT(profiles["calico-vxlan"](0))
 	n.Calico.Flowtable, n.Calico.WireGuard = true, true

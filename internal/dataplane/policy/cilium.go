@@ -48,9 +48,9 @@ var ciliumChains = []struct{ table, chain, from string }{
 	{ruleset.Filter, "CILIUM_OUTPUT", "OUTPUT"},
 }
 
-// proxyRules adds the rules that keep packets from and to the L7 proxy out of conntrack. Every node has them, also without
-// L7 policies.
-func proxyRules(node *ruleset.Ruleset) {
+// addProxyRules adds the rules that keep packets from and to the L7 proxy out of conntrack. Every node has them, also
+// without L7 policies.
+func addProxyRules(node *ruleset.Ruleset) {
 	untracked := func(text string) string {
 		return ` -m comment --comment "cilium: NOTRACK for ` + text + `" -j CT --notrack`
 	}
@@ -98,7 +98,7 @@ func addCilium(node *ruleset.Ruleset, c CiliumConfig) {
 			node.Table(ruleset.Raw).Chain(chain).Append("-p udp -m udp --dport " + ciliumVXLANPort + note("NOTRACK for tunnel traffic") + "NOTRACK")
 		}
 	}
-	proxyRules(node)
+	addProxyRules(node)
 	filter := node.Table(ruleset.Filter)
 	filter.Chain("CILIUM_INPUT").Append("-m mark --mark " + ciliumToProxy + note("ACCEPT for proxy traffic") + "ACCEPT")
 	if c.IPsec {

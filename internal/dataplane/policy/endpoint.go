@@ -25,12 +25,12 @@ var (
 	directions = []direction{egress, ingress}
 )
 
-// writeDispatch writes the chain that finds a pod's own chain by its device: in nftables by a map, in iptables by a tree of two
-// levels. Devices that share the next character after the common prefix get a chain of their own. Every rule is a goto, so
-// a packet never returns to try the others.
+// writeDispatch writes the chain that finds a pod's own chain by its device: in nftables by a map, in iptables by a
+// tree of two levels. Devices that share the next character after the common prefix get a chain of their own. Every
+// rule is a goto, so a packet never returns to try the others.
 func (f *felix) writeDispatch(chain string, d direction) {
 	if f.nftables != nil {
-		f.dispatchByMap(chain, d)
+		f.writeDispatchMap(chain, d)
 		return
 	}
 	names := slices.Sorted(slices.Values(f.c.Devices))
@@ -51,11 +51,11 @@ func (f *felix) writeDispatch(chain string, d direction) {
 			for _, name := range names[:n] {
 				leaf.addGoto(d.endpoint+name, newClause(d.option+" "+name))
 			}
-			leaf.withComment("Unknown interface").addRule(drop)
+			leaf.setComment("Unknown interface").addRule(drop)
 		}
 		names = names[n:]
 	}
-	root.withComment("Unknown interface").addRule(drop)
+	root.setComment("Unknown interface").addRule(drop)
 }
 
 // commonPrefix returns the common prefix of sorted names. For a single name, that is the whole name.
@@ -77,28 +77,28 @@ func (f *felix) writeEndpoint(device string, d direction) {
 	chain := f.chainIn(ruleset.Filter, d.endpoint+device).
 		addRule(accept, established).
 		addRule(drop, invalid).
-		addRule(clearMark(markVerdict))
+		addRule(clearMarkClause(markVerdict))
 	if d.word == egress.word {
-		chain.withComment("Drop VXLAN encapped packets originating in workloads").addRule(drop, vxlanPacket)
-		chain.withComment("Drop IPinIP encapped packets originating in workloads").addRule(drop, ipipPacket)
+		chain.setComment("Drop VXLAN encapped packets originating in workloads").addRule(drop, vxlanPacket)
+		chain.setComment("Drop IPinIP encapped packets originating in workloads").addRule(drop, ipipPacket)
 	}
-	if names := f.c.policyChains(d); len(names) > 0 {
-		chain.withComment("Start of tier default").addRule(clearMark(markPass))
+	if names := f.c.policyChainNames(d); len(names) > 0 {
+		chain.setComment("Start of tier default").addRule(clearMarkClause(markPass))
 		for _, name := range names {
-			chain.addJump(name, isClear(markPass))
-			chain.withComment("Return if policy accepted").addRule(ret, isSet(markAccept))
+			chain.addJump(name, markClearClause(markPass))
+			chain.setComment("Return if policy accepted").addRule(ret, markSetClause(markAccept))
 		}
-		chain.withComment("End of tier default. Drop if no policies passed packet").addRule(drop, isClear(markPass))
+		chain.setComment("End of tier default. Drop if no policies passed packet").addRule(drop, markClearClause(markPass))
 	}
 	for _, profile := range profileNames {
 		chain.addJump(d.profile + profile)
-		chain.withComment("Return if profile accepted").addRule(ret, isSet(markAccept))
+		chain.setComment("Return if profile accepted").addRule(ret, markSetClause(markAccept))
 	}
-	chain.withComment("Drop if no profiles matched").addRule(drop)
+	chain.setComment("Drop if no profiles matched").addRule(drop)
 }
 
-// profileNames are the Calico profiles of a pod: the profile of its namespace, and the profile of its service account. Packets
-// never reach the second, because the first allows everything.
+// profileNames are the Calico profiles of a pod: the profile of its namespace, and the profile of its service account.
+// Packets never reach the second, because the first allows everything.
 var profileNames = []string{"kns." + namespace, "ksa." + namespace + ".default"}
 
 // writeProfiles writes the chains of the namespace's Calico profile. This default policy allows everything.
@@ -108,18 +108,19 @@ func (f *felix) writeProfiles() {
 	}
 	for _, d := range directions {
 		f.chainIn(ruleset.Filter, d.profile+profileNames[0]).
-			withComment("Profile "+profileNames[0]+" "+d.word).addRule(setMark(markAccept)).
-			addRule(ret, isSet(markAccept))
+			setComment("Profile "+profileNames[0]+" "+d.word).addRule(setMarkClause(markAccept)).
+			addRule(ret, markSetClause(markAccept))
 	}
 }
 
-// policyChain returns the name of the chain of policy i: a prefix and a hash, as Calico shortens long names.
-func policyChain(d direction, i int) string {
+// policyChainName returns the name of the chain of policy i: a prefix and a hash, as Calico shortens long names.
+func policyChainName(d direction, i int) string {
 	return d.policy + "_" + hashPrefix(fmt.Sprintf("policy %d", i), 19)
 }
 
-// policySet returns the name of the set with the peers that policy i allows, without the prefix that CalicoConfig.ipsetName adds.
-func policySet(d direction, i int) string {
+// policySetName returns the name of the set with the peers that policy i allows, without the prefix that
+// CalicoConfig.ipsetName adds.
+func policySetName(d direction, i int) string {
 	return "s:" + hashPrefix(fmt.Sprintf("selector of policy %d %s", i, d.word), 22)
 }
 
@@ -127,41 +128,41 @@ func policySet(d direction, i int) string {
 func (f *felix) writePolicies() {
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range directions {
-			chain, name := f.chainIn(ruleset.Filter, policyChain(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", namespace, i, d.word)
-			match := []clause{f.in(policySet(d, i), d.peer)}
-			if f.c.allowsAll(i) {
-				chain.withComment(name).addRule(drop, tcpPacket, newClause(fmt.Sprintf("-m multiport --dports %d", DeniedPort), nft.Is(nft.DestPort, uint16(DeniedPort))))
+			chain, name := f.chainIn(ruleset.Filter, policyChainName(d, i)), fmt.Sprintf("Policy %s/knp.default.p%d %s", namespace, i, d.word)
+			match := []clause{f.memberClause(policySetName(d, i), d.peer)}
+			if f.c.isLastPolicy(i) {
+				chain.setComment(name).addRule(drop, tcpPacket, newClause(fmt.Sprintf("-m multiport --dports %d", DeniedPort), nft.Is(nft.DestPort, uint16(DeniedPort))))
 			} else {
 				match = []clause{tcpPacket, match[0], newClause("-m multiport --dports 1024:65535", nft.PortsFrom(1024))}
 			}
-			chain.withComment(name).addRule(setMark(markAccept), match...).addRule(ret, isSet(markAccept))
+			chain.setComment(name).addRule(setMarkClause(markAccept), match...).addRule(ret, markSetClause(markAccept))
 		}
 	}
 }
 
-// policyChains returns the names of the chains of the policies that select the pods, in order.
-func (c CalicoConfig) policyChains(d direction) []string {
+// policyChainNames returns the names of the chains of the policies that select the pods, in order.
+func (c CalicoConfig) policyChainNames(d direction) []string {
 	var names []string
 	if c.Churned {
-		names = append(names, policyChain(d, churned))
+		names = append(names, policyChainName(d, churned))
 	}
 	for i := range c.Policies {
-		names = append(names, policyChain(d, i))
+		names = append(names, policyChainName(d, i))
 	}
 	return names
 }
 
-// churned is the index, in policyChain, of the policy that churn creates and deletes.
+// churned is the index, in policyChainName, of the policy that churn creates and deletes.
 const churned = -1
 
-// churnedPolicy writes the chains of the policy that churn creates and deletes. The policy denies TCP to ChurnedPort and
-// leaves everything else to the policies after it; without other policies, it allows everything else.
-func (f *felix) churnedPolicy() {
+// writeChurnedPolicy writes the chains of the policy that churn creates and deletes. The policy denies TCP to
+// ChurnedPort and leaves everything else to the policies after it; without other policies, it allows everything else.
+func (f *felix) writeChurnedPolicy() {
 	for _, d := range directions {
-		chain := f.chainIn(ruleset.Filter, policyChain(d, churned)).withComment(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
+		chain := f.chainIn(ruleset.Filter, policyChainName(d, churned)).setComment(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
 			addRule(drop, tcpPacket, newClause(fmt.Sprintf("-m multiport --dports %d", ChurnedPort), nft.Is(nft.DestPort, uint16(ChurnedPort))))
 		if f.c.Policies == 0 {
-			chain.addRule(setMark(markAccept)).addRule(ret, isSet(markAccept))
+			chain.addRule(setMarkClause(markAccept)).addRule(ret, markSetClause(markAccept))
 		}
 	}
 }
@@ -173,8 +174,8 @@ const ChurnedPort = 10
 // policies are in force.
 const DeniedPort = 9
 
-// allowsAll reports whether policy i is the last policy that selects the pods. This policy allows all but DeniedPort.
-func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }
+// isLastPolicy reports whether policy i is the last policy that selects the pods. This policy allows all but DeniedPort.
+func (c CalicoConfig) isLastPolicy(i int) bool { return i == c.Policies-1 }
 
 // PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find a
 // pod's own chain by its device, and the chains of the pods that only one of the configurations has. before and after must
@@ -188,7 +189,7 @@ func podChains(c CalicoConfig, known []string) *ruleset.Ruleset {
 	node := ruleset.New()
 	f := felix{c: c, iptables: node}
 	if c.BPF {
-		f.besideBPF()
+		f.writeBPFRules()
 		return node
 	}
 	f.writeDispatch("cali-from-wl-dispatch", egress)

@@ -41,28 +41,28 @@ var (
 	sourceLocal  = newClause("-m addrtype --src-type LOCAL", nft.SourceLocal)
 	tcpPacket    = newClause("-p tcp", nft.Is(nft.L4Proto, nft.L4("tcp")))
 	ipipPacket   = newClause("-p 4", nft.Is(nft.L4Proto, nft.L4("4")))
-	vxlanPacket  = datagramTo(vxlanPort)
+	vxlanPacket  = datagramClause(vxlanPort)
 
-	wireGuardPacket = datagramTo(wireGuardPort)
+	wireGuardPacket = datagramClause(wireGuardPort)
 )
 
-func datagramTo(port uint16) clause {
+func datagramClause(port uint16) clause {
 	return newClause(fmt.Sprintf("-p udp -m multiport --dports %d", port), nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, port))
 }
 
-func setMark(bits uint32) clause {
+func setMarkClause(bits uint32) clause {
 	return newClause(fmt.Sprintf("MARK --set-xmark %#x/%#x", bits, bits), nft.SetMark(bits))
 }
 
-func clearMark(bits uint32) clause {
+func clearMarkClause(bits uint32) clause {
 	return newClause(fmt.Sprintf("MARK --set-xmark 0x0/%#x", bits), nft.ClearMark(bits))
 }
 
-func isSet(bits uint32) clause {
+func markSetClause(bits uint32) clause {
 	return newClause(fmt.Sprintf("-m mark --mark %#x/%#x", bits, bits), nft.MarkSet(bits))
 }
 
-func isClear(bits uint32) clause {
+func markClearClause(bits uint32) clause {
 	return newClause(fmt.Sprintf("-m mark --mark 0x0/%#x", bits), nft.MarkClear(bits))
 }
 
@@ -74,14 +74,14 @@ type side struct {
 
 var source, destination = side{"src", nft.SourceAddr}, side{"dst", nft.DestAddr}
 
-// in returns the match of packets whose address (source or destination, by of) is in a set of Calico.
-func (f *felix) in(name string, of side) clause {
+// memberClause returns the match of packets whose address (source or destination, by of) is in a set of Calico.
+func (f *felix) memberClause(name string, of side) clause {
 	set := f.c.ipsetName(name)
 	return newClause("-m set --match-set "+set+" "+of.iptables, nft.In(nftSetName(set), of.nftables))
 }
 
-// notIn returns the match of packets whose address is not in a set of Calico.
-func (f *felix) notIn(name string, of side) clause {
+// nonMemberClause returns the match of packets whose address is not in a set of Calico.
+func (f *felix) nonMemberClause(name string, of side) clause {
 	set := f.c.ipsetName(name)
 	return newClause("-m set ! --match-set "+set+" "+of.iptables, nft.NotIn(nftSetName(set), of.nftables))
 }
@@ -97,8 +97,8 @@ type chain struct {
 	signature, text string
 }
 
-// chainIn declares a chain and returns its writer. In iptables, layer is the table of the chain; in nftables, the name of the chain
-// begins with layer.
+// chainIn declares a chain and returns its writer. In iptables, layer is the table of the chain; in nftables, the name
+// of the chain begins with layer.
 func (f *felix) chainIn(layer, name string) *chain {
 	full := f.declareChain(layer, name)
 	if f.nftables != nil {
@@ -115,7 +115,8 @@ func (f *felix) declareChain(layer, name string) string {
 	return f.iptables.Table(layer).Chain(name).Name
 }
 
-// hookChain adds a jump from a built-in chain to Calico's chain, in iptables above all other rules. It returns the built-in chain.
+// hookChain adds a jump from a built-in chain to Calico's chain, in iptables above all other rules. It returns the
+// built-in chain.
 func (f *felix) hookChain(layer, name string) *chain {
 	from := f.chainIn(layer, name)
 	if f.nftables != nil {
@@ -125,8 +126,8 @@ func (f *felix) hookChain(layer, name string) *chain {
 	return f.chainIn(layer, name)
 }
 
-// withComment sets the text of the comment of the next rule.
-func (c *chain) withComment(text string) *chain {
+// setComment sets the text of the comment of the next rule.
+func (c *chain) setComment(text string) *chain {
 	c.text = text
 	return c
 }
@@ -229,7 +230,7 @@ func (f *felix) sets() []ipSet {
 	}
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range directions {
-			sets = append(sets, ipSet{f.c.ipsetName(policySet(d, i)), false, f.c.peersOf(i)})
+			sets = append(sets, ipSet{f.c.ipsetName(policySetName(d, i)), false, f.c.peersOf(i)})
 		}
 	}
 	return sets
@@ -274,9 +275,9 @@ func ipsetPrefixes(p netip.Prefix) []netip.Prefix {
 // peersOf returns the peers that policy i allows: all addresses for the last policy, an unused address for any other.
 func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 	switch {
-	case c.allowsAll(i) && c.IPv6:
+	case c.isLastPolicy(i) && c.IPv6:
 		return []netip.Prefix{netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
-	case c.allowsAll(i):
+	case c.isLastPolicy(i):
 		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}
 	}
 	return hostPrefixes([]netip.Addr{unusedAddr(c.IPv6, i)})

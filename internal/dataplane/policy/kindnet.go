@@ -27,8 +27,8 @@ const (
 	tableKindnetFastpath = "kindnet-fastpath"
 )
 
-// kindnetMasq returns the table by which kindnet masquerades.
-func kindnetMasq(c KindnetConfig) *nft.Table {
+// kindnetMasqTable returns the table by which kindnet masquerades.
+func kindnetMasqTable(c KindnetConfig) *nft.Table {
 	t := nft.NewTable(nft.Inet, tableKindnetMasq)
 	four, six := t.Set("noMasqV4", nft.Addr), t.Set("noMasqV6", nft.Addr6)
 	four.Interval, six.Interval = true, true
@@ -48,8 +48,8 @@ func kindnetMasq(c KindnetConfig) *nft.Table {
 	return t
 }
 
-// kindnetFastpath returns the table by which kindnet forwards long connections past the rules of the node.
-func kindnetFastpath(c KindnetConfig) *nft.Table {
+// kindnetFastpathTable returns the table by which kindnet forwards long connections past the rules of the node.
+func kindnetFastpathTable(c KindnetConfig) *nft.Table {
 	const flowtable, devices = "kindnet-flowtables", "kindnet-set-devices"
 	t := nft.NewTable(nft.Inet, tableKindnetFastpath)
 	t.Flowtable(nft.Flowtable{Name: flowtable, Priority: 5, Devices: c.Devices})
@@ -63,9 +63,10 @@ func kindnetFastpath(c KindnetConfig) *nft.Table {
 	return t
 }
 
-// kindnetPolicy returns the table of the policy agent of both daemons while no policy selects a pod: the sets of selected
-// pods are empty. Where the agent's rules queue packets for a decision in user space, these rules only count them.
-func kindnetPolicy() *nft.Table {
+// kindnetPolicyTable returns the table of the policy agent of both daemons while no policy selects a pod: the sets of
+// selected pods are empty. Where the agent's rules queue packets for a decision in user space, these rules only count
+// them.
+func kindnetPolicyTable() *nft.Table {
 	const four, six = "podips-v4", "podips-v6"
 	t := nft.NewTable(nft.Inet, tableKindnetPolicy)
 	t.Set(four, nft.Addr)

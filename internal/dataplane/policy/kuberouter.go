@@ -72,7 +72,7 @@ func addKubeRouter(node *ruleset.Ruleset, c KubeRouterConfig) string {
 		c.addPod(filter, p)
 	}
 	for i := range c.Policies + c.PoliciesUnselected {
-		c.addPolicy(filter.Chain(routerPolicy(i)), i)
+		c.addPolicy(filter.Chain(routerPolicyChain(i)), i)
 	}
 	for _, name := range []string{"INPUT", "FORWARD", "OUTPUT"} {
 		filter.Chain("KUBE-ROUTER-"+name).Append(
@@ -121,7 +121,7 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 		own.Append(commentMatch("default egress")+"-s "+addr+" -j "+routerDefault, commentMatch("default ingress")+"-d "+addr+" -j "+routerDefault)
 	}
 	for i := c.Policies - 1; i >= 0; i-- { // each is inserted above the one before
-		own.Append(commentMatch(fmt.Sprintf("%s/p%d policy", namespace, i)) + "-j " + routerPolicy(i))
+		own.Append(commentMatch(fmt.Sprintf("%s/p%d policy", namespace, i)) + "-j " + routerPolicyChain(i))
 	}
 	own.Append(
 		commentMatch(id+" log-drop")+"-m mark ! --mark "+routerAllowed+" -m limit --limit 10/minute --limit-burst 10 -j NFLOG --nflog-group 100",
@@ -136,7 +136,7 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 	forward.Append(from, bridged+from)
 }
 
-func routerPolicy(i int) string { return routerName("KUBE-NWPLCY-", fmt.Sprintf("p%d", i)) }
+func routerPolicyChain(i int) string { return routerName("KUBE-NWPLCY-", fmt.Sprintf("p%d", i)) }
 
 // peerSetName returns the name of the set with the peers that policy i allows.
 func (c KubeRouterConfig) peerSetName(i int) string {

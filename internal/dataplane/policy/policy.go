@@ -108,9 +108,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	return rules, sets
 }
 
-// Tables returns the node's nftables tables in the order of a running node: kube-proxy's table, then the CNI's tables. Of two
-// base chains with the same hook and priority, the one that was added later runs first. So, as in iptables, Calico polices
-// a packet before kube-proxy checks for Services without endpoints.
+// Tables returns the node's nftables tables in the order of a running node: kube-proxy's table, then the CNI's tables.
+// Of two base chains with the same hook and priority, the one that was added later runs first. So, as in iptables,
+// Calico polices a packet before kube-proxy checks for Services without endpoints.
 func (n Node) Tables() []*nft.Table {
 	var tables []*nft.Table
 	if n.Services != nil && n.ProxyNFT {
@@ -124,11 +124,11 @@ func (n Node) Tables() []*nft.Table {
 	}
 	if n.Kindnet != nil {
 		if !n.Kindnet.Kindnetd {
-			tables = append(tables, kindnetMasq(*n.Kindnet))
+			tables = append(tables, kindnetMasqTable(*n.Kindnet))
 		}
-		tables = append(tables, kindnetPolicy())
+		tables = append(tables, kindnetPolicyTable())
 		if n.Kindnet.Threshold > 0 {
-			tables = append(tables, kindnetFastpath(*n.Kindnet))
+			tables = append(tables, kindnetFastpathTable(*n.Kindnet))
 		}
 	}
 	return tables

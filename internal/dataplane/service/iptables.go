@@ -43,7 +43,7 @@ func Add(node *ruleset.Ruleset, c Config) {
 	for _, s := range c.Services {
 		p.writeService(s)
 	}
-	p.nodePortsLast()
+	p.appendNodePortJump()
 }
 
 // terseAbove is the number of endpoints above which kube-proxy omits the comments of rules for single endpoints.
@@ -100,12 +100,12 @@ func (p *proxy) writeFixedRules() {
 	insertJumps(p.filter, filterJumps)
 	insertJumps(p.nat, natJumps)
 	p.filter.Chain(chainForward).Append(`-m conntrack --ctstate INVALID -j DROP`)
-	markAndMasquerade(p.nat, p.filter)
+	writeMasqueradeRules(p.nat, p.filter)
 }
 
-// markAndMasquerade writes the rules that mark packets for masquerading, and the rules that forward and masquerade
+// writeMasqueradeRules writes the rules that mark packets for masquerading, and the rules that forward and masquerade
 // marked packets.
-func markAndMasquerade(nat, filter *ruleset.Table) {
+func writeMasqueradeRules(nat, filter *ruleset.Table) {
 	nat.Chain(chainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
 	nat.Chain(chainPostrouting).Append(
 		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
@@ -128,15 +128,15 @@ func insertJumps(t *ruleset.Table, jumps []jump) {
 
 func commentMatch(text string) string { return `-m comment --comment "` + text + `" ` }
 
-// writeService writes the rules of s: for its cluster address, for external traffic and for its endpoints, or rejections if it
-// has no endpoints.
+// writeService writes the rules of s: for its cluster address, for external traffic and for its endpoints, or
+// rejections if it has no endpoints.
 func (p *proxy) writeService(s Service) {
 	if len(s.Endpoints) == 0 {
 		p.writeRejects(s)
 		return
 	}
 	name := s.portName()
-	to := commentMatch(name+" cluster IP") + s.matchAt(s.VIP)
+	to := commentMatch(name+" cluster IP") + s.addressMatch(s.VIP)
 	p.nat.Chain(chainServices).Append(to + "-j " + s.ServiceChain())
 	chain := p.nat.Chain(s.ServiceChain())
 	if p.c.ClusterCIDR.IsValid() {
@@ -151,20 +151,20 @@ func (p *proxy) writeService(s Service) {
 	}
 }
 
-// matchAt returns the match of packets to the Service's port at addr.
-func (s Service) matchAt(addr netip.Addr) string {
+// addressMatch returns the match of packets to the Service's port at addr.
+func (s Service) addressMatch(addr netip.Addr) string {
 	return "-d " + singlePrefix(addr) + " -p " + s.Protocol + " -m " + s.Protocol + " --dport " + formatPort(s.Port) + " "
 }
 
-// atNodePort returns the match of packets to the Service's node port.
-func (s Service) atNodePort() string {
+// nodePortMatch returns the match of packets to the Service's node port.
+func (s Service) nodePortMatch() string {
 	return "-p " + s.Protocol + " -m " + s.Protocol + " --dport " + formatPort(s.NodePort) + " "
 }
 
 func formatPort(n uint16) string { return strconv.Itoa(int(n)) }
 
-// writeEndpointChoice appends the rules that choose among endpoints to a chain: each rule takes an even part of the remaining connections.
-// With session affinity, rules for known clients come first.
+// writeEndpointChoice appends the rules that choose among endpoints to a chain: each rule takes an even part of the
+// remaining connections. With session affinity, rules for known clients come first.
 func (p *proxy) writeEndpointChoice(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 	name := s.portName()
 	if s.SessionAffinity {
@@ -197,25 +197,25 @@ func (p *proxy) writeEndpoint(s Service, e Endpoint) {
 // writeRejects writes the rules that reject connections to a Service without endpoints.
 func (p *proxy) writeRejects(s Service) {
 	why := commentMatch(s.portName() + " has no endpoints")
-	p.filter.Chain(chainServices).Append(why + s.matchAt(s.VIP) + "-j REJECT")
+	p.filter.Chain(chainServices).Append(why + s.addressMatch(s.VIP) + "-j REJECT")
 	p.blockExternal(s, why, "REJECT")
 }
 
-// blockExternal writes the rules that reject or drop external traffic to a Service that this node does not serve. target is REJECT
-// or DROP.
+// blockExternal writes the rules that reject or drop external traffic to a Service that this node does not serve.
+// target is REJECT or DROP.
 func (p *proxy) blockExternal(s Service, why, target string) {
 	chain := p.filter.Chain(ChainExternalServices)
 	for _, ip := range s.LoadBalancerIPs {
-		chain.Append(why + s.matchAt(ip) + "-j " + target)
+		chain.Append(why + s.addressMatch(ip) + "-j " + target)
 	}
 	if s.NodePort != 0 {
-		chain.Append(why + "-m addrtype --dst-type LOCAL " + s.atNodePort() + "-j " + target)
+		chain.Append(why + "-m addrtype --dst-type LOCAL " + s.nodePortMatch() + "-j " + target)
 	}
 }
 
-// nodePortsLast appends the jump for node ports to KUBE-SERVICES. It must be the last rule, so a packet to a node port walks
-// the rules of all cluster addresses first.
-func (p *proxy) nodePortsLast() {
+// appendNodePortJump appends the jump for node ports to KUBE-SERVICES. It must be the last rule, so a packet to a node
+// port walks the rules of all cluster addresses first.
+func (p *proxy) appendNodePortJump() {
 	match := "-m addrtype --dst-type LOCAL "
 	// In IPv6 a node port is never served at ::1.
 	if p.c.NoLocalhostNodePorts || p.c.IPv6 {

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// IPVSDevice is the device that has the cluster addresses of all Services in ipvs mode, because IPVS serves only addresses of
-// the node itself.
+// IPVSDevice is the device that has the cluster addresses of all Services in ipvs mode, because IPVS serves only
+// addresses of the node itself.
 const IPVSDevice = "kube-ipvs0"
 
 // Chains of kube-proxy's ipvs mode.
@@ -62,9 +62,10 @@ var (
 	}
 )
 
-// AddIPVS adds the rules of kube-proxy in ipvs mode to node, and returns the sets that they use, as ipset restore input. It
-// does not support load balancer addresses and sctp. The rules mark packets for masquerading and block other ports of the
-// addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers returns the backends.
+// AddIPVS adds the rules of kube-proxy in ipvs mode to node, and returns the sets that they use, as ipset restore
+// input. It does not support load balancer addresses or sctp. The rules mark packets for masquerading and block other
+// ports of the addresses on IPVSDevice. Their number does not depend on the number of Services: IPVSServers returns the
+// backends.
 func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	p := ipvsProxy{c: c, nat: node.Table(ruleset.NAT), filter: node.Table(ruleset.Filter), sets: c.ipvsSets()}
 	for _, t := range ipvsChains {
@@ -76,11 +77,11 @@ func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	insertJumps(p.filter, ipvsFilterJumps)
 	p.writeServices()
 	// Pods that reach themselves are masqueraded.
-	if match, some := p.matchSet(setLoopback, "dst,dst,src"); some {
+	if match, some := p.setMatch(setLoopback, "dst,dst,src"); some {
 		p.nat.Chain(chainPostrouting).Append(commentMatch(loopbackComment) + match + "-j MASQUERADE")
 	}
-	markAndMasquerade(p.nat, p.filter)
-	p.nodePorts()
+	writeMasqueradeRules(p.nat, p.filter)
+	p.writeNodePorts()
 	p.writeFilterRules()
 	return p.ipsetRestoreInput()
 }
@@ -145,9 +146,9 @@ type ipvsProxy struct {
 	sets        []ipvsSet
 }
 
-// matchSet returns the match of packets by a set. side names the fields of the packet that are looked up. ok is false if the set
-// is empty: kube-proxy omits most such rules.
-func (p *ipvsProxy) matchSet(name, side string) (match string, ok bool) {
+// setMatch returns the match of packets by a set. side names the fields of the packet that are looked up. ok is false
+// if the set is empty: kube-proxy omits most such rules.
+func (p *ipvsProxy) setMatch(name, side string) (match string, ok bool) {
 	if p.c.IPv6 {
 		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
 	}
@@ -160,7 +161,7 @@ func (p *ipvsProxy) matchSet(name, side string) (match string, ok bool) {
 func (p *ipvsProxy) writeServices() {
 	chain := p.nat.Chain(chainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
-	match, some := p.matchSet(setClusterIP, "dst,dst")
+	match, some := p.setMatch(setClusterIP, "dst,dst")
 	if some && p.c.ClusterCIDR.IsValid() {
 		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + commentMatch(clusterIPComment) + match + "-j " + chainMarkMasq)
 	}
@@ -171,30 +172,31 @@ func (p *ipvsProxy) writeServices() {
 	p.nat.Chain(chainLoadBalancer).Append("-j " + chainMarkMasq)
 }
 
-func (p *ipvsProxy) nodePorts() {
+func (p *ipvsProxy) writeNodePorts() {
 	chain := p.nat.Chain(chainNodePort)
 	for _, protocol := range []string{"tcp", "udp"} {
 		name := strings.ToUpper(protocol)
-		if match, some := p.matchSet(setNodePortKeep+name, "dst"); some {
+		if match, some := p.setMatch(setNodePortKeep+name, "dst"); some {
 			chain.Append("-p " + protocol + " " + commentMatch(fmt.Sprintf(nodePortKeepComment, name)) + match + "-j RETURN")
 		}
-		if match, some := p.matchSet(setNodePort+name, "dst"); some {
+		if match, some := p.setMatch(setNodePort+name, "dst"); some {
 			chain.Append("-p " + protocol + " " + commentMatch(fmt.Sprintf(nodePortComment, name)) + match + "-j " + chainMarkMasq)
 		}
 	}
 }
 
-// writeFilterRules writes the rules of table filter. At the addresses on IPVSDevice, they leave only the ports of Services open.
+// writeFilterRules writes the rules of table filter. At the addresses on IPVSDevice, they leave only the ports of
+// Services open.
 func (p *ipvsProxy) writeFilterRules() {
 	p.filter.Chain(chainSourceRanges).Append("-j DROP")
-	health, _ := p.matchSet(setHealth, "dst")
+	health, _ := p.setMatch(setHealth, "dst")
 	p.filter.Chain(chainNodePort).Append(commentMatch(healthComment) + health + "-j ACCEPT")
 	chain := p.filter.Chain(chainIPVSFilter)
 	for _, name := range []string{setLB, setClusterIP, setExternal, setExternalOwn} {
-		match, _ := p.matchSet(name, "dst,dst")
+		match, _ := p.setMatch(name, "dst,dst")
 		chain.Append(match + "-j RETURN")
 	}
-	own, _ := p.matchSet(setAddresses, "dst")
+	own, _ := p.setMatch(setAddresses, "dst")
 	chain.Append(health+"-j RETURN", "-m conntrack --ctstate NEW "+own+"-j REJECT")
 }
 

@@ -84,8 +84,8 @@ func NFTables(c Config) *nft.Table {
 type nftProxy struct {
 	c Config
 	t *nft.Table
-	// seen has the keys that are already in a set (see insertOnce): the ports of a Service share an address, and Services may share
-	// an endpoint.
+	// seen has the keys that are already in a set (see insertOnce): the ports of a Service share an address, and Services
+	// may share an endpoint.
 	seen map[string]bool
 }
 
@@ -162,7 +162,7 @@ func (p *nftProxy) writeService(s Service) {
 	p.insertOnce(SetClusterIPs, s.VIP)
 	if len(s.Endpoints) == 0 {
 		p.t.Lookup(mapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
-		p.blockExternalNFT(s, nft.Goto(nftReject))
+		p.blockExternalTraffic(s, nft.Goto(nftReject))
 		return
 	}
 	for _, e := range s.Endpoints {
@@ -172,27 +172,27 @@ func (p *nftProxy) writeService(s Service) {
 		}
 	}
 	ips := p.t.Lookup(MapServiceIPs)
-	ips.Put(nft.Goto(s.nftChain("service")), s.keyAt(s.VIP)...)
-	p.shareNFT(s, "service", s.Endpoints)
+	ips.Put(nft.Goto(s.nftChainName("service")), s.keyAt(s.VIP)...)
+	p.writeChoiceChain(s, "service", s.Endpoints)
 	if s.NodePort == 0 && len(s.LoadBalancerIPs) == 0 {
 		return
 	}
-	external := nft.Goto(s.nftChain("external"))
+	external := nft.Goto(s.nftChainName("external"))
 	for _, ip := range s.LoadBalancerIPs {
 		ips.Put(external, s.keyAt(ip)...)
 	}
 	if s.NodePort != 0 {
 		p.t.Lookup(MapServiceNodePorts).Put(external, nft.L4(s.Protocol), s.NodePort)
 	}
-	p.externalNFT(s)
+	p.writeExternalChain(s)
 }
 
 func (s Service) keyAt(a netip.Addr) []nft.Value { return []nft.Value{a, nft.L4(s.Protocol), s.Port} }
 
-// externalNFT writes the chain for external traffic.
-func (p *nftProxy) externalNFT(s Service) {
-	chain := p.t.Chain(s.nftChain("external"))
-	all := nft.Goto(s.nftChain("service"))
+// writeExternalChain writes the chain for external traffic.
+func (p *nftProxy) writeExternalChain(s Service) {
+	chain := p.t.Chain(s.nftChainName("external"))
+	all := nft.Goto(s.nftChainName("service"))
 	if !s.ExternalTrafficPolicyLocal {
 		chain.Add(nft.SetMark(masqueradeBit), nft.Comment("masquerade")).Add(all)
 		return
@@ -205,17 +205,17 @@ func (p *nftProxy) externalNFT(s Service) {
 		Add(nft.SourceLocal, all, nft.Comment("short-circuit local traffic"))
 	local := s.localEndpoints()
 	if len(local) == 0 {
-		p.blockExternalNFT(s, nft.Drop)
+		p.blockExternalTraffic(s, nft.Drop)
 		return
 	}
-	chain.Add(nft.Goto(s.nftChain("local")))
-	p.shareNFT(s, "local", local)
+	chain.Add(nft.Goto(s.nftChainName("local")))
+	p.writeChoiceChain(s, "local", local)
 }
 
-// shareNFT writes a chain that chooses among endpoints. With session affinity each endpoint has a chain and a set of its
-// clients. Otherwise one rule chooses and translates.
-func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
-	chain := p.t.Chain(s.nftChain(kind))
+// writeChoiceChain writes a chain that chooses among endpoints. With session affinity each endpoint has a chain and a
+// set of its clients. Otherwise one rule chooses and translates.
+func (p *nftProxy) writeChoiceChain(s Service, kind string, endpoints []Endpoint) {
+	chain := p.t.Chain(s.nftChainName(kind))
 	tcp := nft.Is(nft.L4Proto, nft.L4(s.Protocol))
 	if !s.SessionAffinity {
 		choice := nft.DNATRandom
@@ -227,7 +227,7 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	}
 	var names []string
 	for _, e := range endpoints {
-		name, set := s.nftEndpoint("endpoint", e), s.nftEndpoint("affinity", e)
+		name, set := s.nftEndpointName("endpoint", e), s.nftEndpointName("affinity", e)
 		names = append(names, name)
 		if own := p.t.Chain(name); len(own.Rules) == 0 {
 			p.t.Set(set, nft.Addr).Timeout = affinityTime
@@ -238,8 +238,9 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	chain.Add(nft.GotoRandom(names...))
 }
 
-// blockExternalNFT adds verdict v, to reject or to drop, for external traffic to a Service that this node does not serve.
-func (p *nftProxy) blockExternalNFT(s Service, v nft.Verdict) {
+// blockExternalTraffic adds verdict v, to reject or to drop, for external traffic to a Service that this node does not
+// serve.
+func (p *nftProxy) blockExternalTraffic(s Service, v nft.Verdict) {
 	for _, ip := range s.LoadBalancerIPs {
 		p.t.Lookup(mapNoEndpoints).Put(v, s.keyAt(ip)...)
 	}
@@ -254,12 +255,12 @@ func (s Service) nftBaseName() string {
 	return base32Hash(base)[:8] + "-" + base
 }
 
-// nftChain returns the name of a chain of the Service: service-x, local-x or external-x.
-func (s Service) nftChain(kind string) string { return kind + "-" + s.nftBaseName() }
+// nftChainName returns the name of a chain of the Service: service-x, local-x or external-x.
+func (s Service) nftChainName(kind string) string { return kind + "-" + s.nftBaseName() }
 
-// nftEndpoint returns the name of the chain (endpoint-x) or set (affinity-x) of one endpoint. It replaces colons, which
+// nftEndpointName returns the name of the chain (endpoint-x) or set (affinity-x) of one endpoint. It replaces colons, which
 // nftables does not allow in names.
-func (s Service) nftEndpoint(kind string, e Endpoint) string {
+func (s Service) nftEndpointName(kind string, e Endpoint) string {
 	at := strings.ReplaceAll(e.Addr.Addr().String(), ":", ".")
 	base := s.Namespace + "/" + s.Name + "/" + s.Protocol + "/" + s.PortName + "__" + at + "/" + formatPort(e.Addr.Port())
 	return kind + "-" + base32Hash(base)[:8] + "-" + base

@@ -1,6 +1,6 @@
 // Package service writes the rules by which a node serves Kubernetes Services: those of kube-proxy in iptables,
-// nftables or ipvs mode, and the few that kubelet adds. The input is values, the output text or a table; packages kernel/ipt,
-// kernel/nft and kernel/ipvs load the result.
+// nftables or ipvs mode, and the few that kubelet adds. The input is values, the output text or a table; packages
+// kernel/ipt, kernel/nft and kernel/ipvs load the result.
 //
 //	cfg := service.Config{
 //		ClusterCIDR: netip.MustParsePrefix("10.42.0.0/16"),
@@ -148,8 +148,8 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
-// EverySync has the chains that kube-proxy writes completely in every sync, whatever has changed. kube-proxy writes other chains
-// only if their Service has changed.
+// EverySync has the chains that kube-proxy writes completely in every sync, whatever has changed. kube-proxy writes
+// other chains only if their Service has changed.
 var EverySync = []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainPostrouting, chainMarkMasq}
 
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
@@ -191,13 +191,13 @@ func (s Service) portProtoHash() string { return base32Hash(s.portName() + s.Pro
 func (p *proxy) writeExternalRules(s Service) {
 	name := s.portName()
 	for _, ip := range s.LoadBalancerIPs {
-		p.nat.Chain(chainServices).Append(commentMatch(name+" loadbalancer IP") + s.matchAt(ip) + "-j " + s.ExternalChain())
+		p.nat.Chain(chainServices).Append(commentMatch(name+" loadbalancer IP") + s.addressMatch(ip) + "-j " + s.ExternalChain())
 	}
 	if s.NodePort != 0 {
-		p.nat.Chain(chainNodePorts).Append(commentMatch(name) + s.atNodePort() + "-j " + s.ExternalChain())
+		p.nat.Chain(chainNodePorts).Append(commentMatch(name) + s.nodePortMatch() + "-j " + s.ExternalChain())
 	}
 	if s.ExternalTrafficPolicyLocal {
-		p.externalLocal(s)
+		p.writeExternalLocal(s)
 		return
 	}
 	p.nat.Chain(s.ExternalChain()).Append(
@@ -206,9 +206,9 @@ func (p *proxy) writeExternalRules(s Service) {
 	)
 }
 
-// externalLocal writes the external chain of a Service with traffic policy Local. Pods and the node itself may use every
-// endpoint. Other clients use only the endpoints of this node, and keep their source address.
-func (p *proxy) externalLocal(s Service) {
+// writeExternalLocal writes the external chain of a Service with traffic policy Local. Pods and the node itself may use
+// every endpoint. Other clients use only the endpoints of this node, and keep their source address.
+func (p *proxy) writeExternalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
 	if p.c.ClusterCIDR.IsValid() {
 		chain.Append("-s " + p.c.ClusterCIDR.Masked().String() + " " + commentMatch("pod traffic for "+name+" external destinations") + "-j " + s.ServiceChain())

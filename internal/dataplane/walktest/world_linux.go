@@ -112,8 +112,8 @@ func startServer(t *testing.T, ns *netns.NS, name string) {
 	})
 }
 
-// Connect connects from a namespace to an address. It returns the connection and what the server sent: the client address
-// that the server sees, and the server's name.
+// Connect connects from a namespace to an address. It returns the connection and what the server sent: the client
+// address that the server sees, and the server's name. It fails if nothing accepts the connection or no line arrives.
 func (w World) Connect(from string, d net.Dialer, to string) (c net.Conn, sees, who string, err error) {
 	err = w[from].Do(func() (err error) {
 		d.SetMultipathTCP(false)

@@ -74,8 +74,8 @@ func lastCPU(t *testing.T) []int {
 	return cpus[len(cpus)-1:]
 }
 
-// TestNeighbourIsNamed: a program on the CPU of the path is in the observations of both ends, with its time, and the trial says its
-// name. The agents themselves are in neither.
+// TestNeighbourIsNamed: a program on the CPU of the path is in the observations of both ends, with its time, and the trial
+// says its name. The agents themselves are in neither.
 func TestNeighbourIsNamed(t *testing.T) {
 	pl, one := newPlace(t), lastCPU(t)
 	startOn(t, one[0], "sh", "-c", "while :; do :; done")
@@ -101,8 +101,8 @@ func TestNeighbourIsNamed(t *testing.T) {
 	t.Errorf("no trial with a neighbour: %+v", warnings)
 }
 
-// TestWorkersCount: the CPU time of a kernel worker that works for the network is in service demand. This one goes through the elements
-// of a set, over and over.
+// TestWorkersCount: the CPU time of a kernel worker that works for the network is in service demand. This one goes through
+// the elements of a set, over and over.
 func TestWorkersCount(t *testing.T) {
 	pl, one := newPlace(t), lastCPU(t)
 	table := nft.NewTable(nft.IPv4, "planted")

@@ -47,7 +47,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 	if err != nil {
 		return err
 	}
-	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: proc.BootID(), Idle: a.idlestCPUs()}
+	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: proc.BootID(), Idle: a.cpusByIdleTime()}
 	if err := a.enc.Encode(control.Message{Type: control.TypeHello, Hello: hello}); err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 			if line.err != nil {
 				return fmt.Errorf("agent reads its input: %w", line.err)
 			}
-			err = a.obey(ctx, line.message)
-		case <-a.trialEnded():
+			err = a.handleMessage(ctx, line.message)
+		case <-a.trialEndChannel():
 			err = a.endTrial(ctx)
 		case <-tick.C:
 			err = a.sendHeartbeat()
@@ -110,8 +110,8 @@ func readMessages(ctx context.Context, in io.Reader, lines chan<- incoming) {
 	}
 }
 
-// obey carries out one message. Only a failed write is an error.
-func (a *agent) obey(ctx context.Context, m control.Message) error {
+// handleMessage carries out one message. Only a failed write is an error.
+func (a *agent) handleMessage(ctx context.Context, m control.Message) error {
 	switch m.Type {
 	case control.TypeHeartbeat: // the controller lives: see Lifeline
 	case control.TypePrepare:
@@ -125,7 +125,7 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 		a.next = &m
 	case control.TypeStart, control.TypeLeave, control.TypeReturn, control.TypeFinish:
 		if a.trial != nil && a.trial.number == m.Trial {
-			a.trial.obey(m)
+			a.trial.handleMessage(m)
 		}
 	case control.TypeCancel:
 		if a.next != nil && a.next.Trial == m.Trial {
@@ -143,7 +143,7 @@ func (a *agent) obey(ctx context.Context, m control.Message) error {
 
 // beginTrial starts the trial that m asks for. It refuses the trial if this process cannot be moved off the trial's CPUs.
 func (a *agent) beginTrial(ctx context.Context, m control.Message) error {
-	if err := a.stepAside(loadCPUs(*m.Prepare)); err != nil {
+	if err := a.vacateCPUs(loadCPUs(*m.Prepare)); err != nil {
 		return a.sendRefusal(m.Trial, kindCPU, err.Error())
 	}
 	a.trial = newTrial(ctx, m.Trial, a.enc.Encode)
@@ -151,10 +151,10 @@ func (a *agent) beginTrial(ctx context.Context, m control.Message) error {
 	return nil
 }
 
-// idlestCPUs returns the CPUs of this process, those with the least busy share since the machine's start first. Shares in
+// cpusByIdleTime returns the CPUs of this process, those with the least busy share since the machine's start first. Shares in
 // the same twentieth count as equal. Among equals the last CPU is first, because a machine's own work uses the first
 // CPUs. If the counters cannot be read, all count as equal.
-func (a *agent) idlestCPUs() []int {
+func (a *agent) cpusByIdleTime() []int {
 	times, _ := proc.Stat()
 	busy := func(n int) int {
 		t := times[n]
@@ -165,9 +165,9 @@ func (a *agent) idlestCPUs() []int {
 	return all
 }
 
-// stepAside moves all threads of this process off the CPUs of the load, if it may use other CPUs. The load's threads
+// vacateCPUs moves all threads of this process off the CPUs of the load, if it may use other CPUs. The load's threads
 // pin themselves later.
-func (a *agent) stepAside(load []int) error {
+func (a *agent) vacateCPUs(load []int) error {
 	rest := slices.DeleteFunc(slices.Clone(a.home), func(cpu int) bool { return slices.Contains(load, cpu) })
 	if len(rest) == 0 {
 		rest = a.home
@@ -175,8 +175,8 @@ func (a *agent) stepAside(load []int) error {
 	return thread.SetProcessCPUs(rest)
 }
 
-// trialEnded returns a channel that closes at the end of the trial; without a trial it is nil, which blocks for ever.
-func (a *agent) trialEnded() <-chan struct{} {
+// trialEndChannel returns a channel that closes at the end of the trial; without a trial it is nil, which blocks for ever.
+func (a *agent) trialEndChannel() <-chan struct{} {
 	if a.trial == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ const (
 type side interface {
 	// Port returns the port that a server listens on.
 	Port() int
-	// Run measures once. It calls edge at the begin (false) and at the end (true) of the time whose CPU time counts.
+	// Run measures once. It calls edge at the start (false) and at the end (true) of the time whose CPU time counts.
 	Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error)
 	Close() error
 }
@@ -47,14 +47,14 @@ func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) 
 		return m, nil
 	}
 	if p.Workload.Tool == "" {
-		return prepareOwn(ctx, p)
+		return prepareLoad(ctx, p)
 	}
 	a := external.Ask{Workload: p.Workload, Address: p.Address, Port: p.Port, Window: p.Window, Warmup: p.Warmup}
 	if congestion := p.Workload.Traits().Congestion; congestion != "" {
 		a.SystemCongestion = !sock.MaySetCongestion(congestion)
 	}
 	if p.Side == control.SideServer && external.Server(a) == nil {
-		return prepareOwn(ctx, hostFor(p))
+		return prepareLoad(ctx, serverRequest(p))
 	}
 	g := &guest{ask: a, cpus: p.CPUs, finished: finished}
 	if p.Side == control.SideServer {
@@ -64,7 +64,7 @@ func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) 
 	return g, g.findProgram(ctx)
 }
 
-func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
+func prepareLoad(ctx context.Context, p control.Prepare) (side, error) {
 	l, err := load.Prepare(ctx, p)
 	if err != nil {
 		return nil, err // a nil *load.Trial would not be a nil side
@@ -72,9 +72,9 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 	return l, nil
 }
 
-// hostFor returns the request for our server if the client is a tool: p with a window that begins later and ends
+// serverRequest returns the request for our server if the client is a tool. It is p with a window that begins later and ends
 // earlier than the client's.
-func hostFor(p control.Prepare) control.Prepare {
+func serverRequest(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
 	if !p.Workload.Traits().Kernel() {
@@ -267,8 +267,8 @@ func (g *guest) toolIdentity() *sample.Tool {
 	return &sample.Tool{Name: g.ask.Workload.Tool, Version: g.version, Command: g.argv}
 }
 
-// observeServer waits until the client has ended, and the server too if it ends with its client. It returns an observation
-// with the server's CPU time, and the time waited as its window. edge marks the begin and the end of the wait.
+// observeServer waits until the client has ended, and the server too if it ends with its client. It returns an
+// observation with the server's CPU time, whose window is the wait. It calls edge at both ends of the wait.
 func (g *guest) observeServer(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	edge(false)
 	begin := time.Now()

@@ -50,8 +50,8 @@ func newTrial(ctx context.Context, number uint64, say func(control.Message) erro
 	return t
 }
 
-// obey carries out a message of the controller for this trial.
-func (t *trial) obey(m control.Message) {
+// handleMessage carries out a message of the controller for this trial.
+func (t *trial) handleMessage(m control.Message) {
 	switch m.Type {
 	case control.TypeStart:
 		select {
@@ -77,7 +77,7 @@ type roller interface {
 // rollSide makes the side leave or return in the background, and reports "rolled" when done. It ignores a side that is not
 // a roller: controllers ask only servers of http.
 func (t *trial) rollSide(do func(roller)) {
-	server, ok := t.underWay().(roller)
+	server, ok := t.currentSide().(roller)
 	if !ok {
 		return
 	}
@@ -87,8 +87,8 @@ func (t *trial) rollSide(do func(roller)) {
 	}()
 }
 
-// underWay returns the side of the trial, nil before it is prepared.
-func (t *trial) underWay() side {
+// currentSide returns the side of the trial, nil before it is prepared.
+func (t *trial) currentSide() side {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.side
@@ -96,7 +96,7 @@ func (t *trial) underWay() side {
 
 // statusText describes what the trial is doing.
 func (t *trial) statusText() string {
-	switch side := t.underWay().(type) {
+	switch side := t.currentSide().(type) {
 	case nil:
 		return "preparing"
 	case interface{ Stands() string }:
@@ -183,8 +183,8 @@ func (t *trial) measureSide(l side, cpus []int, sampler *proc.Sampler) (*sample.
 	return o, nil
 }
 
-// delayWarmUp waits for the time while, in which the load threads already serve, before the warm-up. It fails if the trial
-// is cancelled.
+// delayWarmUp waits for the duration while before the warm-up; the load threads already serve meanwhile. It fails if
+// the trial is cancelled.
 func (t *trial) delayWarmUp(while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()

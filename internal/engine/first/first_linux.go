@@ -2,9 +2,9 @@
 // socket for each attempt, until a request is answered or the time is up.
 //
 // A single attempt would measure the kernel's retransmission timeout instead of the network: the kernel repeats a
-// dropped SYN after 1 s. Earlier attempts stay open, because one of them may be under way on a long path. The step is
-// Step for the first Steps attempts, and then a hundredth of the time since the begin: a time is accurate to 1 ms or 1
-// %, and a pod dials at most 494 times in 5 s and 743 times in a minute.
+// dropped SYN after 1 s. Earlier attempts stay open, because one of them may be under way on a long path. The time
+// between attempts is Step for the first Steps attempts. After that it is a hundredth of the time since the first. So a
+// time is accurate to 1 ms or to a hundredth, and a pod dials at most 494 times in 5 s and 743 times in a minute.
 package first
 
 import (
@@ -111,7 +111,8 @@ func (d *dialling) run(ctx context.Context) error {
 	}
 }
 
-// attemptInterval returns the time from one attempt to the next in ns; passed is the time since the begin.
+// attemptInterval returns the time from one attempt to the next. passed is the time since Options.Begin. Both are in
+// ns.
 func attemptInterval(passed int64) int64 { return max(int64(Step), passed/Steps) }
 
 // beginAttempt begins an attempt. If too many are open, it ends the oldest first. It keeps a failure in d.last.

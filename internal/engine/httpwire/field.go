@@ -37,7 +37,7 @@ var (
 // fields are the field lines of a head that matter here.
 type fields struct {
 	hosts     int
-	length    int64 // -1: absent
+	length    int64 // -1 if absent
 	coded     bool
 	closes    bool
 	keepAlive bool
@@ -70,16 +70,16 @@ func (f *fields) scanLines(b []byte) (int, *Fault) {
 // parseLine reads one field line, without its end.
 func (f *fields) parseLine(line []byte) *Fault {
 	colon := bytes.IndexByte(line, ':')
-	if colon <= 0 || !allIn(line[:colon], isToken) {
+	if colon <= 0 || !containsOnly(line[:colon], isToken) {
 		return ErrField // a folded line and a space before the colon, too
 	}
 	name, value := line[:colon], trimOWS(line[colon+1:])
-	if !allIn(value, isText) {
+	if !containsOnly(value, isText) {
 		return ErrField
 	}
 	switch {
 	case equalFold(name, "content-length"):
-		return f.contentLength(value)
+		return f.parseContentLength(value)
 	case equalFold(name, "connection"):
 		f.parseConnection(value)
 	case equalFold(name, "x-backend"):
@@ -92,8 +92,8 @@ func (f *fields) parseLine(line []byte) *Fault {
 	return nil
 }
 
-// contentLength reads a length; repeated fields must agree.
-func (f *fields) contentLength(value []byte) *Fault {
+// parseContentLength reads a length; repeated fields must agree.
+func (f *fields) parseContentLength(value []byte) *Fault {
 	n, err := strconv.ParseUint(string(value), 10, 63)
 	if err != nil || f.length >= 0 && f.length != int64(n) {
 		return ErrLength
@@ -125,7 +125,7 @@ func trimOWS(b []byte) []byte { return bytes.Trim(b, " \t") }
 // class is a set of bytes.
 type class [256]bool
 
-func allIn(b []byte, in *class) bool {
+func containsOnly(b []byte, in *class) bool {
 	for _, c := range b {
 		if !in[c] {
 			return false
@@ -135,14 +135,14 @@ func allIn(b []byte, in *class) bool {
 }
 
 var (
-	// isToken has the characters of a method and of a field's name (RFC 9110 5.6.2), isVisible of a request's target,
-	// isText of a field's value, with the bytes above ASCII (RFC 9110 5.5).
-	isToken   = classOf(func(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, rune(c)) })
-	isVisible = classOf(func(c byte) bool { return c > ' ' && c < 0x7f })
-	isText    = classOf(func(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f })
+	// isToken is the set of the bytes of a method and of a field name (RFC 9110 5.6.2). isVisible is the set of a
+	// request target. isText is the set of a field value, which includes the bytes above ASCII (RFC 9110 5.5).
+	isToken   = newClass(func(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, rune(c)) })
+	isVisible = newClass(func(c byte) bool { return c > ' ' && c < 0x7f })
+	isText    = newClass(func(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f })
 )
 
-func classOf(has func(byte) bool) *class {
+func newClass(has func(byte) bool) *class {
 	var set class
 	for i := range set {
 		set[i] = has(byte(i))

@@ -15,8 +15,8 @@ type Request struct {
 	Close bool
 }
 
-// ReadRequest reads the head of a request from the beginning of b. It returns how many bytes the head is, 0 if more are
-// needed, or the fault.
+// ReadRequest reads the head of a request from the beginning of b. size is the size of the head in bytes, 0 if more
+// bytes are needed. fault is not nil if the head is invalid.
 func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 	// An empty line before a request is ignored (RFC 9112 2.2).
 	skipped := 0
@@ -24,7 +24,7 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 		skipped, b = len(crlf), b[len(crlf):]
 	}
 	b = b[:min(len(b), MaxHead)]
-	line, rest, fault := startLine(b)
+	line, rest, fault := cutStartLine(b)
 	if line == nil || fault != nil {
 		if fault == nil && len(b) > 0 && b[0] != '\r' && !isToken[b[0]] {
 			fault = ErrStartLine // not worth waiting for the rest
@@ -40,7 +40,7 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 	switch {
 	case fault != nil:
 	case n == 0:
-		return r, 0, tooLong(b)
+		return r, 0, tooLongFault(b)
 	case one && f.hosts != 1 || f.hosts > 1:
 		fault = ErrHost
 	case f.coded:
@@ -56,14 +56,14 @@ func ReadRequest(b []byte) (r Request, size int, fault *Fault) {
 	return r, skipped + len(line) + len(crlf) + n, nil
 }
 
-// parseRequestLine reads a request line. one means HTTP/1.1, otherwise it is HTTP/1.0.
+// parseRequestLine reads a request line. one is true for HTTP/1.1 and false for HTTP/1.0.
 func (r *Request) parseRequestLine(line []byte) (one bool, fault *Fault) {
 	method, rest, ok := bytes.Cut(line, space)
 	target, version, ok2 := bytes.Cut(rest, space)
-	if !ok || !ok2 || len(method) == 0 || len(target) == 0 || !allIn(method, isToken) || !allIn(target, isVisible) {
+	if !ok || !ok2 || len(method) == 0 || len(target) == 0 || !containsOnly(method, isToken) || !containsOnly(target, isVisible) {
 		return false, ErrStartLine
 	}
-	if one, fault = versionOf(version); fault != nil {
+	if one, fault = parseVersion(version); fault != nil {
 		return false, fault
 	}
 	r.Head = string(method) == "HEAD"
@@ -84,14 +84,14 @@ type Response struct {
 	Backend []byte
 }
 
-// ReadResponse reads the head of a response to GET from the beginning of b. It returns how many bytes the head is, 0 if
-// more are needed, or the fault. A response whose body is not delimited by a Content-Length is a fault.
+// ReadResponse reads the head of a response to GET from the beginning of b. size is the size of the head in bytes, 0 if
+// more bytes are needed. A response whose body is not delimited by a Content-Length is a fault.
 func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 	b = b[:min(len(b), MaxHead)]
 	if n := min(len(b), len(protocol)); string(b[:n]) != protocol[:n] {
 		return r, 0, ErrStartLine // not worth waiting for the rest
 	}
-	line, rest, fault := startLine(b)
+	line, rest, fault := cutStartLine(b)
 	if line == nil || fault != nil {
 		return r, 0, fault
 	}
@@ -105,7 +105,7 @@ func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 		return r, 0, fault
 	}
 	if n == 0 {
-		return r, 0, tooLong(b)
+		return r, 0, tooLongFault(b)
 	}
 	r.Length, r.Backend = f.length, f.backend
 	switch {
@@ -120,12 +120,12 @@ func ReadResponse(b []byte) (r Response, size int, fault *Fault) {
 	return r, len(line) + len(crlf) + n, nil
 }
 
-// parseStatusLine reads a status line. one means HTTP/1.1, otherwise it is HTTP/1.0. Servers leave out the space before an empty
-// reason.
+// parseStatusLine reads a status line. one is true for HTTP/1.1 and false for HTTP/1.0. It accepts a line without the
+// space before an empty reason, because some servers leave it out.
 func (r *Response) parseStatusLine(line []byte) (one bool, fault *Fault) {
 	version, rest, ok := bytes.Cut(line, space)
 	code, reason, _ := bytes.Cut(rest, space)
-	if !ok || len(code) != 3 || !allIn(reason, isText) {
+	if !ok || len(code) != 3 || !containsOnly(reason, isText) {
 		return false, ErrStartLine
 	}
 	status, err := strconv.ParseUint(string(code), 10, 0)
@@ -133,7 +133,7 @@ func (r *Response) parseStatusLine(line []byte) (one bool, fault *Fault) {
 		return false, ErrStartLine
 	}
 	r.Status = int(status)
-	if one, fault = versionOf(version); fault != nil {
+	if one, fault = parseVersion(version); fault != nil {
 		return false, fault
 	}
 	if r.Status < 200 {
@@ -150,11 +150,12 @@ var (
 	comma = []byte(",")
 )
 
-// startLine cuts off the first line; line is nil if it is incomplete.
-func startLine(b []byte) (line, rest []byte, fault *Fault) {
+// cutStartLine returns the first line of b without its end, and the bytes after it. line is nil if the first line is
+// incomplete.
+func cutStartLine(b []byte) (line, rest []byte, fault *Fault) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {
-		return nil, nil, tooLong(b)
+		return nil, nil, tooLongFault(b)
 	}
 	line, ok := bytes.CutSuffix(b[:end], []byte{'\r'})
 	if !ok {
@@ -163,7 +164,7 @@ func startLine(b []byte) (line, rest []byte, fault *Fault) {
 	return line, b[end+1:], nil
 }
 
-func versionOf(b []byte) (one bool, fault *Fault) {
+func parseVersion(b []byte) (one bool, fault *Fault) {
 	switch string(b) {
 	case "HTTP/1.1":
 		return true, nil
@@ -176,8 +177,8 @@ func versionOf(b []byte) (one bool, fault *Fault) {
 	return false, ErrStartLine
 }
 
-// tooLong returns ErrTooLong if the incomplete head b has MaxHead bytes already, otherwise nil.
-func tooLong(b []byte) *Fault {
+// tooLongFault returns ErrTooLong if the incomplete head b has MaxHead bytes already, otherwise nil.
+func tooLongFault(b []byte) *Fault {
 	if len(b) >= MaxHead {
 		return ErrTooLong
 	}
@@ -189,7 +190,7 @@ const MaxName = 128
 
 // ValidName reports whether a name is valid in a field: visible ASCII, 1 to MaxName bytes.
 func ValidName(s string) bool {
-	return len(s) >= 1 && len(s) <= MaxName && allIn([]byte(s), isVisible)
+	return len(s) >= 1 && len(s) <= MaxName && containsOnly([]byte(s), isVisible)
 }
 
 // AppendRequest appends a GET for the root of host. closes asks the server to close the connection after its response.

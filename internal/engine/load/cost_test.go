@@ -237,8 +237,8 @@ func TestSystemCallsPerTransaction(t *testing.T) {
 	}
 }
 
-// TestConnectTime: the time to connect is that of connect alone. Before, it had socket in it, and in the paced client epoll_ctl
-// and the first send.
+// TestConnectTime: the time to connect is that of connect alone. Before, it had socket in it, and in the paced client
+// epoll_ctl and the first send.
 func TestConnectTime(t *testing.T) {
 	needNamespace(t)
 	if _, err := exec.LookPath("strace"); err != nil {

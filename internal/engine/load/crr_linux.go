@@ -23,6 +23,8 @@ import (
 //
 // A connection has no socket timeouts, which would be more calls. The thread's pulse interrupts blocking calls, and the
 // thread ends an exchange that takes longer than the trial's timeout.
+
+// peekSize bounds the end of a response that the client only peeks at, in bytes.
 const peekSize = 16 << 10
 
 // crrWork returns how one side runs crr.
@@ -41,7 +43,7 @@ type connector struct {
 	messages
 	to   sock.Addr
 	peek bool
-	// turn is the chain of calls. It is socket, connect, send, recv, close if whole is true, otherwise only socket.
+	// turn is the chain of calls: socket, connect, send, recv and close if whole is true, otherwise socket alone.
 	turn  sock.Chain
 	whole bool
 }
@@ -101,11 +103,11 @@ func (c *connector) step(w *worker) bool {
 	return true
 }
 
-// callEndTime returns when call i of a whole chain ended.
+// callEndTime returns the time at which call i of a whole chain ended.
 func (c *connector) callEndTime(w *worker, i int) int64 { return w.trial.clock.At(c.turn.Ticks(i)) }
 
-// completeTransaction performs the rest of a transaction after the chain has made done calls, the socket included. It returns the
-// times of the connect and of the complete response.
+// completeTransaction performs the rest of a transaction after the chain has made done calls, including socket. It
+// returns the times at which the connect ended and the response was complete.
 func (c *connector) completeTransaction(w *worker, fd, done int) (connected, ended int64, e syscall.Errno) {
 	request, response := c.request, c.response
 	if c.whole {
@@ -132,15 +134,15 @@ func (c *connector) completeTransaction(w *worker, fd, done int) (connected, end
 		}
 		connected = w.trial.now()
 	}
-	if e := w.sendPart(fd, request); e != 0 {
+	if e := w.sendWithTimeout(fd, request); e != 0 {
 		return 0, 0, e
 	}
 	ended, e = c.receiveResponse(w, fd, response)
 	return connected, ended, e
 }
 
-// sendPart sends all of b as a part of an exchange.
-func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
+// sendWithTimeout sends all of b within an exchange. It returns 0, or the error that exchangeErrno returns for a failed call.
+func (w *worker) sendWithTimeout(fd int, b []byte) syscall.Errno {
 	for len(b) > 0 {
 		n, e := sock.Send(fd, b, 0)
 		if e = w.exchangeErrno(e); e != 0 {
@@ -151,9 +153,9 @@ func (w *worker) sendPart(fd int, b []byte) syscall.Errno {
 	return 0
 }
 
-// exchangeErrno returns 0 if an interrupted call of an exchange should be repeated. Otherwise it returns the error of the
-// call, ETIMEDOUT, or ECANCELED if the trial is over. w.last is when the exchange began. If it is 0, exchangeErrno sets it
-// to now: a server does not read the clock before its first interruption.
+// exchangeErrno returns 0 if a call of an exchange succeeded, or was interrupted and should be repeated. Otherwise it
+// returns the error of the call, ETIMEDOUT, or ECANCELED if the trial is over. w.last is the time at which the exchange
+// began. If it is 0, exchangeErrno sets it to now: a server does not read the clock before its first interruption.
 func (w *worker) exchangeErrno(e syscall.Errno) syscall.Errno {
 	switch {
 	case e == 0:
@@ -176,7 +178,7 @@ func (w *worker) exchangeErrno(e syscall.Errno) syscall.Errno {
 }
 
 // receiveResponse receives the rest of the response. If closing must reset the connection, it only peeks at the end. It
-// returns when the response was complete.
+// returns the time at which the response was complete.
 func (c *connector) receiveResponse(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
 	for {
 		flags, part := sock.WaitAll, rest
@@ -262,7 +264,8 @@ func (a *acceptor) step(w *worker) bool {
 	return true
 }
 
-// completeExchange performs the rest of an exchange after the chain has made done calls, the accept included.
+// completeExchange performs the rest of an exchange after the chain has made done calls, including accept. It returns
+// 0, or the error that ended the exchange.
 func (a *acceptor) completeExchange(w *worker, fd, done int) syscall.Errno {
 	w.last = 0
 	request, response := a.request, a.response
@@ -290,5 +293,5 @@ func (a *acceptor) completeExchange(w *worker, fd, done int) syscall.Errno {
 			request = request[n:]
 		}
 	}
-	return w.sendPart(fd, response)
+	return w.sendWithTimeout(fd, response)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// pacedConnector is the client of crr with a schedule, on one thread: it has many connections at the same time,
-// watched by an epoll instance. That takes one or two more system calls for a transaction. Connections end as in
-// crr_linux.go.
+// pacedConnector is the client of crr with a schedule, on one thread. It has many connections at the same time, and
+// watches them with an epoll instance, which takes one or two more system calls for each transaction. Connections end
+// as in crr_linux.go.
 type pacedConnector struct {
 	pace
 	poll    *sock.Poll
@@ -29,7 +29,7 @@ type call struct {
 	unsent     []byte // of the request
 	got        int    // of the response
 	due, began int64
-	connected  int64 // when the connect ended, 0 before
+	connected  int64 // when the connect ended, 0 until then
 }
 
 // callsLeast and callsMost bound the simultaneous connections of a thread.
@@ -58,11 +58,11 @@ func openPacedConnector(w *worker) (flow, error) {
 	return c, nil
 }
 
-func (c *pacedConnector) underWay() int { return len(c.calls) - len(c.free) }
+func (c *pacedConnector) underWayCount() int { return len(c.calls) - len(c.free) }
 
 func (c *pacedConnector) step(w *worker) bool {
 	c.beginDueCalls(w)
-	if c.underWay() > 0 {
+	if c.underWayCount() > 0 {
 		c.expireCalls(w) // also if reports never end
 		n, e := c.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
@@ -76,14 +76,14 @@ func (c *pacedConnector) step(w *worker) bool {
 			return true
 		}
 	}
-	c.awaitWork(w, c.poll.Descriptor(), sock.Input, c.underWay())
+	c.awaitWork(w, c.poll.Descriptor(), sock.Input, c.underWayCount())
 	return true
 }
 
 // beginDueCalls begins the calls that are due.
 func (c *pacedConnector) beginDueCalls(w *worker) {
 	for range sendsAtOnce {
-		tag, due, _, ok := c.takePlace(w, &c.free, c.underWay())
+		tag, due, _, ok := c.takePlace(w, &c.free, c.underWayCount())
 		if !ok {
 			return
 		}
@@ -92,7 +92,8 @@ func (c *pacedConnector) beginDueCalls(w *worker) {
 	}
 }
 
-// beginCall begins a call. Over a short path the connect ends at once, and the request follows without a wait.
+// beginCall opens the socket of a call and connects it. Over a short path the connect ends at once, and the request
+// follows without a wait.
 func (c *pacedConnector) beginCall(w *worker, tag uint32) {
 	fd, e := sock.Socket(c.to.Family(), sock.Stream|sock.NonBlocking, 0)
 	if e != 0 {
@@ -114,7 +115,7 @@ func (c *pacedConnector) beginCall(w *worker, tag uint32) {
 	}
 }
 
-// advanceCall sends and receives what a call can without blocking.
+// advanceCall sends and receives as much of a call as is possible without blocking.
 func (c *pacedConnector) advanceCall(w *worker, tag uint32) {
 	l := &c.calls[tag]
 	if l.fd < 0 {
@@ -148,7 +149,8 @@ func (c *pacedConnector) advanceCall(w *worker, tag uint32) {
 	}
 }
 
-// receiveResponse takes the bytes that have arrived. It returns 0 when the response is complete, EAGAIN before.
+// receiveResponse receives the bytes that have arrived. It returns 0 when the response is complete, EAGAIN when more
+// must arrive, and otherwise the error of the connection.
 func (c *pacedConnector) receiveResponse(l *call) syscall.Errno {
 	for {
 		left, flags := c.size-l.got, 0
@@ -177,7 +179,7 @@ func (c *pacedConnector) receiveResponse(l *call) syscall.Errno {
 	}
 }
 
-// endCall frees the place of a call.
+// endCall closes the connection of a call and frees its place.
 func (c *pacedConnector) endCall(tag uint32) {
 	l := &c.calls[tag]
 	if l.fd >= 0 {

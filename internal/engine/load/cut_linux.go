@@ -19,9 +19,9 @@ const (
 
 // cut is the layout of a sequence of datagrams: their sizes, and how many form one buffer.
 type cut struct {
-	// sizes are the payload sizes in bytes: datagram i has the size i modulo their number.
+	// sizes are the payload sizes in bytes. They repeat in this order: datagram i has the size sizes[i % len(sizes)].
 	sizes []int
-	// segments is how many datagrams of one size make a buffer.
+	// segments is the number of datagrams in one buffer. It is above 1 only if all datagrams have one size.
 	segments int
 }
 
@@ -47,7 +47,7 @@ func (c cut) meanSize() float64 {
 	return float64(sum) / float64(len(c.sizes))
 }
 
-// newBatchFor returns buffers for datagramsPerCall datagrams.
+// newBatchFor returns a batch whose buffers hold datagramsPerCall datagrams of c.
 func newBatchFor(c cut) *sock.Batch {
 	return sock.NewBatch(max(1, datagramsPerCall/c.segments), c.segments*c.largestSize())
 }
@@ -97,7 +97,7 @@ func (t *Trial) setBuffers(fd int) error {
 	return sock.SetSendBuffer(fd, size)
 }
 
-// offloadError returns the error for the offload what, which the kernel refuses with err.
+// offloadError returns the error of a trial that needs an offload, what, which the kernel has refused with err.
 func offloadError(what string, err error) error {
 	return &Error{Kind: unsupported.String(), Op: what, Err: fmt.Errorf("this kernel refuses it: %w", err)}
 }

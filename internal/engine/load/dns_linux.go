@@ -17,14 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/names"
 )
 
-// Package lookup resolves names; this file has the sockets. A closed loop has one resolution at a time on a thread, and
-// makes the system calls that the C library makes: socket, connect, a send for each query, poll and recv until all
-// answers have come, close. With a schedule there are many, watched by an epoll instance.
+// Package lookup decides what to ask; this file has the sockets. In a closed loop a thread has one resolution at a
+// time. It makes the system calls of the C library: socket, connect, a send for each query, poll and recv until all
+// answers have come, close. With a schedule a thread has many resolutions, and watches them with an epoll instance.
 //
 // A resolution that is under way at the end of the window continues until it ends. Otherwise the slowest would not
 // count.
 
-// resolvConf names the servers that the pods of a cluster query.
+// resolvConf is the file that names the servers of a pod.
 const resolvConf = "/etc/resolv.conf"
 
 // dnsWork returns how one side of dns runs.
@@ -33,9 +33,9 @@ func dnsWork(is plan.Traits, client bool) work {
 	case client:
 		return work{open: openResolver}
 	case is.Protocol == plan.TCP:
-		return work{open: openStreamNames, queues: true}
+		return work{open: openStreamNameServer, queues: true}
 	}
-	return work{open: openNames, queues: true}
+	return work{open: openNameServer, queues: true}
 }
 
 // resolver is the client of dns, on one thread.
@@ -49,7 +49,7 @@ type resolver struct {
 	message, answer []byte
 	random          *rand.PCG
 	seen            sample.Names
-	second          *second // nil where one thread sends both queries
+	second          *second // nil if one thread sends both queries
 }
 
 // resolution is one resolution with its socket, or a free place for one.
@@ -64,7 +64,7 @@ type resolution struct {
 	cut    bool
 }
 
-// queriesSize is the room for the two queries of a name over TCP.
+// queriesSize is the size in bytes of a buffer for the two queries of a name over TCP.
 const queriesSize = 2 * (2 + 512)
 
 func openResolver(w *worker) (flow, error) {
@@ -110,7 +110,7 @@ func openResolver(w *worker) (flow, error) {
 	return c, nil
 }
 
-func (c *resolver) underWay() int { return len(c.all) - len(c.free) }
+func (c *resolver) underWayCount() int { return len(c.all) - len(c.free) }
 
 func (c *resolver) step(w *worker) bool {
 	c.beginResolutions(w)
@@ -118,7 +118,7 @@ func (c *resolver) step(w *worker) bool {
 		return false
 	}
 	// A closed loop returns between two resolutions, so that a reading of the yardstick does not disturb one.
-	for c.poll == nil && c.underWay() > 0 && w.trial.phase.Load() == w.phase {
+	for c.poll == nil && c.underWayCount() > 0 && w.trial.phase.Load() == w.phase {
 		if !c.waitAndReceive(w) {
 			return false
 		}
@@ -129,13 +129,13 @@ func (c *resolver) step(w *worker) bool {
 // beginResolutions begins the resolutions that are due.
 func (c *resolver) beginResolutions(w *worker) {
 	for range sendsAtOnce {
-		tag, due, now, ok := c.takePlace(w, &c.free, c.underWay())
+		tag, due, now, ok := c.takePlace(w, &c.free, c.underWayCount())
 		if !ok {
 			return
 		}
 		r := &c.all[tag]
 		r.busy, r.due, r.cause, r.cut = true, due, failedServer, false
-		c.carryOut(w, tag, r.Begin(c.names, now, uint32(c.random.Uint64())))
+		c.performActions(w, tag, r.Begin(c.names, now, uint32(c.random.Uint64())))
 	}
 }
 
@@ -150,9 +150,9 @@ func (c *resolver) waitAndReceive(w *worker) bool {
 			what |= sock.Output
 		}
 	}
-	c.awaitWork(w, fd, what, c.underWay())
+	c.awaitWork(w, fd, what, c.underWayCount())
 	switch {
-	case c.underWay() == 0:
+	case c.underWayCount() == 0:
 		return true
 	case c.poll == nil:
 		c.receiveAnswers(w, 0)
@@ -170,8 +170,8 @@ func (c *resolver) waitAndReceive(w *worker) bool {
 	return true
 }
 
-// carryOut carries out do and the actions that result from it, until the resolution must wait or has ended.
-func (c *resolver) carryOut(w *worker, tag uint32, do lookup.Do) {
+// performActions carries out do and the actions that result from it, until the resolution must wait or has ended.
+func (c *resolver) performActions(w *worker, tag uint32, do lookup.Do) {
 	r := &c.all[tag]
 	for do != lookup.Wait {
 		if do == lookup.Done {
@@ -202,8 +202,8 @@ func (c *resolver) carryOut(w *worker, tag uint32, do lookup.Do) {
 	}
 }
 
-// reopenSocket opens a new socket for a resolution, connected to the server that is queried. local reports whether a failure
-// is this machine's, not the server's.
+// reopenSocket opens a new socket for a resolution and connects it to the server that is queried. local reports whether
+// this machine, not the server, is the cause of a failure.
 func (c *resolver) reopenSocket(tag uint32) (local bool, e syscall.Errno) {
 	r := &c.all[tag]
 	r.close()
@@ -230,7 +230,7 @@ func (c *resolver) reopenSocket(tag uint32) (local bool, e syscall.Errno) {
 	return false, 0
 }
 
-// begin starts the schedule, and the second thread.
+// begin starts the schedule, and the second thread if there is one.
 func (c *resolver) begin(w *worker) {
 	c.pace.begin(w)
 	if c.second != nil {
@@ -260,8 +260,8 @@ func (s *second) run(t *Trial) {
 	}
 }
 
-// sendBoth sends both queries of a resolution at the same instant, one of them by the second thread.
-func (c *resolver) sendBoth(w *worker, r *resolution) syscall.Errno {
+// sendBothQueries sends both queries of a resolution at the same instant, one of them by the second thread.
+func (c *resolver) sendBothQueries(w *worker, r *resolution) syscall.Errno {
 	s := c.second
 	m := r.Due(c.message)
 	s.message, s.fd = r.Due(s.message[:queriesSize]), r.fd
@@ -280,7 +280,7 @@ func (c *resolver) sendBoth(w *worker, r *resolution) syscall.Errno {
 // sendQueries sends the queries that are due.
 func (c *resolver) sendQueries(w *worker, r *resolution) syscall.Errno {
 	if c.second != nil && !r.Stream && r.Both() {
-		return c.sendBoth(w, r)
+		return c.sendBothQueries(w, r)
 	}
 	for m := r.Due(c.message); m != nil; m = r.Due(c.message) {
 		if r.Stream {
@@ -292,11 +292,11 @@ func (c *resolver) sendQueries(w *worker, r *resolution) syscall.Errno {
 			return e
 		}
 	}
-	return c.sendRest(w, r)
+	return c.sendUnsentQueries(w, r)
 }
 
-// sendRest sends what is left of the queries over TCP, as much as the socket accepts.
-func (c *resolver) sendRest(w *worker, r *resolution) syscall.Errno {
+// sendUnsentQueries sends what is left of the queries over TCP, as much as the socket accepts.
+func (c *resolver) sendUnsentQueries(w *worker, r *resolution) syscall.Errno {
 	for len(r.unsent) > 0 {
 		n, e := sock.Send(r.fd, r.unsent, 0)
 		switch {
@@ -317,7 +317,7 @@ func (c *resolver) sendRest(w *worker, r *resolution) syscall.Errno {
 func (c *resolver) receiveAnswers(w *worker, tag uint32) {
 	r := &c.all[tag]
 	for r.busy {
-		e := c.sendRest(w, r)
+		e := c.sendUnsentQueries(w, r)
 		n := 0
 		if e == 0 {
 			n, e = sock.Recv(r.fd, c.answer, sock.DontWait)
@@ -338,18 +338,19 @@ func (c *resolver) receiveAnswers(w *worker, tag uint32) {
 		case r.Stream:
 			w.count.received.Add(uint64(n))
 			r.got = append(r.got, c.answer[:n]...)
-			do = r.takeStream(now)
+			do = r.takeStreamMessages(now)
 		default:
 			w.count.received.Add(uint64(n))
 			do = r.Take(c.answer[:n], now)
 			r.cut = r.cut || r.Stream
 		}
-		c.carryOut(w, tag, do)
+		c.performActions(w, tag, do)
 	}
 }
 
-// takeStream handles the complete messages among the bytes that have arrived over TCP.
-func (r *resolution) takeStream(now int64) (do lookup.Do) {
+// takeStreamMessages handles the complete messages among the bytes that have arrived over TCP. It returns the next action of
+// the resolution.
+func (r *resolution) takeStreamMessages(now int64) (do lookup.Do) {
 	for do == lookup.Wait {
 		message, rest := firstMessage(r.got)
 		if message == nil {
@@ -361,8 +362,8 @@ func (r *resolution) takeStream(now int64) (do lookup.Do) {
 	return do
 }
 
-// firstMessage returns the first message of a stream without its length prefix, and the bytes after it; nil if the message is
-// incomplete.
+// firstMessage returns the first message of a stream without its length prefix, and the bytes after it. message is nil
+// if the first message is incomplete.
 func firstMessage(stream []byte) (message, rest []byte) {
 	if len(stream) < 2 {
 		return nil, stream
@@ -374,7 +375,7 @@ func firstMessage(stream []byte) (message, rest []byte) {
 	return stream[2:size], stream[size:]
 }
 
-// expireResolutions handles the resolutions whose deadline is over: they repeat a query or end.
+// expireResolutions makes the resolutions whose deadline has passed repeat a query or end.
 func (c *resolver) expireResolutions(w *worker) {
 	now := w.trial.now()
 	if now < c.until {
@@ -384,7 +385,7 @@ func (c *resolver) expireResolutions(w *worker) {
 	for tag := range c.all {
 		r := &c.all[tag]
 		if r.busy {
-			c.carryOut(w, uint32(tag), r.Expire(now))
+			c.performActions(w, uint32(tag), r.Expire(now))
 		}
 		if r.busy {
 			c.until = min(c.until, r.Deadline)
@@ -434,29 +435,29 @@ func (r *resolution) close() {
 	r.fd, r.unsent, r.got = -1, r.unsent[:0], r.got[:0]
 }
 
-// noteEdge notes the schedule's counts. At the end of the window it lets pending resolutions end; they count, but their
-// extra time does not.
+// noteEdge stores the counts of the schedule at an edge. At the end of the window it also waits until the pending
+// resolutions have ended. They count, but the extra time does not.
 func (c *resolver) noteEdge(w *worker, edge int) {
 	c.pace.noteEdge(w, edge)
 	if edge == 0 {
 		return
 	}
 	c.schedule = schedule{}
-	defer c.stopSecond()
-	for c.underWay() > 0 && !w.trial.hasReached(stop) && c.waitAndReceive(w) {
+	defer c.stopSecondThread()
+	for c.underWayCount() > 0 && !w.trial.hasReached(stop) && c.waitAndReceive(w) {
 	}
 	w.idle = true // the thread's window ended with the trial's; see edgeTally
 }
 
-// stopSecond ends the second thread.
-func (c *resolver) stopSecond() {
+// stopSecondThread ends the second thread.
+func (c *resolver) stopSecondThread() {
 	if c.second != nil {
 		c.second.over.Store(true)
 	}
 }
 
 func (c *resolver) close() {
-	c.stopSecond()
+	c.stopSecondThread()
 	for i := range c.all {
 		c.all[i].close()
 	}
@@ -465,7 +466,7 @@ func (c *resolver) close() {
 	}
 }
 
-// sumNames returns the sums of the counts of the client's threads; nil for another workload.
+// sumNames adds up the counts of resolutions of the client's threads. It returns nil for workloads other than dns.
 func sumNames(workers []*worker) (sum *sample.Names) {
 	for _, w := range workers {
 		c, ok := w.flow.(*resolver)
@@ -494,7 +495,7 @@ func newNameServer(w *worker) (nameServer, error) {
 	return nameServer{server: s, question: make([]byte, 1<<16), answer: make([]byte, 0, lookup.MaxMessage)}, err
 }
 
-func openNames(w *worker) (flow, error) {
+func openNameServer(w *worker) (flow, error) {
 	s, err := newNameServer(w)
 	return &s, err
 }
@@ -526,7 +527,7 @@ type streamNameServer struct {
 	framed []byte // an answer with its length prefix
 }
 
-func openStreamNames(w *worker) (flow, error) {
+func openStreamNameServer(w *worker) (flow, error) {
 	s, err := newNameServer(w)
 	return &streamNameServer{s, make([]byte, 0, 2+lookup.MaxMessage)}, err
 }
@@ -582,7 +583,7 @@ func (s *streamNameServer) answerQueries(w *worker, fd, got int) (left int, e sy
 		}
 		out := binary.BigEndian.AppendUint16(s.framed[:0], uint16(len(answer)))
 		out = append(out, answer...)
-		if e := w.sendPart(fd, out); e != 0 {
+		if e := w.sendWithTimeout(fd, out); e != 0 {
 			return got, e
 		}
 		w.count.sent.Add(uint64(len(out)))

@@ -204,7 +204,8 @@ func TestBadAnswers(t *testing.T) {
 	})
 }
 
-// TestServerElsewhere: a server that is not ours is asked at its own address, and the other side of the trial has nothing to do.
+// TestServerElsewhere: a server that is not ours is asked at its own address, and the other side of the trial has nothing to
+// do.
 func TestServerElsewhere(t *testing.T) {
 	listenNamesAt(t, 53, pass)
 	o := options(dnsOf(t, "dns(server=127.0.0.1,ndots=5,rate=300)"))

@@ -1,4 +1,4 @@
-// Package load is the load engine: one side of one trial, for every workload.
+// Package load is the load engine: it runs one side of one trial, for every workload.
 //
 // # Life of a trial
 //
@@ -52,6 +52,6 @@
 // end is a "peer gone". On the client, the end of the server is always a failure. Observation.Errors counts the failures
 // within the window by kind; a side that completed nothing, or lost all its flows, returns an *Error.
 //
-// Read engine_linux.go, worker_linux.go, then one workload: rr_linux.go is the simplest. ledger.go and schedule.go are
-// arithmetic without sockets, of UDP streams and of paced clients. Times are ns since Prepare by default.
+// Read engine_linux.go, worker_linux.go, then one workload: rr_linux.go is the simplest. ledger.go (UDP streams) and
+// schedule.go (paced clients) are arithmetic without sockets. Times are ns since Prepare by default.
 package load

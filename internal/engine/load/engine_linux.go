@@ -50,7 +50,7 @@ type Trial struct {
 	pacers  int         // threads that share the schedule of an open loop
 	threads int         // load threads of this side
 	clock   thread.Clock
-	yard    *yardstick // nil: not read
+	yard    *yardstick // nil if it is not read
 	phase   atomic.Int32
 	edges   [2]atomic.Int64 // when Run opened and closed the window
 	ran     atomic.Bool
@@ -69,8 +69,8 @@ type signals struct {
 	told chan struct{} // one value for each thread that has marked its end
 }
 
-// roster is what the trial owns. Flows are added and removed while the server accepts. Load threads take the lock only
-// when they leave.
+// roster holds the threads and descriptors that the trial owns. Flows are added and removed while the server accepts.
+// Load threads take the lock only when they leave.
 type roster struct {
 	mu      sync.Mutex
 	workers []*worker
@@ -84,7 +84,7 @@ type roster struct {
 
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
 // connected and greeted, so that the server's threads run as well. It fails if ctx ends, or if a flow takes longer than
-// Setup. Every error is an *Error.
+// o.Setup. Every error is an *Error.
 func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	t, err := newTrial(o)
 	if err != nil {
@@ -122,7 +122,7 @@ func newTrial(o control.Prepare) (*Trial, error) {
 	return t, nil
 }
 
-// checkOptions refuses invalid options and fills in defaults.
+// checkOptions fills in the defaults of the options, and returns an error for invalid options.
 func (t *Trial) checkOptions() error {
 	o := &t.o
 	work, err := workOf(o)
@@ -191,9 +191,10 @@ func (t *Trial) sidesAlternate() bool {
 // foremost is the nice value of the highest priority of a thread that is not a real-time thread.
 const foremost = -20
 
-// raisePriority sets the calling thread's nice value to foremost and returns it; 0 if not asked for or not permitted.
-// Another program on the CPU would empty its caches between two requests, which no counter shows. Threads that do not
-// take turns keep their priority: they would keep ksoftirqd from its work, which belongs to the path.
+// raisePriority sets the calling thread's nice value to foremost and returns it. It returns 0 if that was not asked for
+// or is not permitted. Otherwise another program on the CPU would empty its caches between two requests, which no
+// counter shows. Threads that do not take turns keep their priority: they would keep ksoftirqd from its work, which
+// belongs to the path.
 func (t *Trial) raisePriority() int {
 	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.sidesAlternate() || thread.Prefer(foremost) != nil {
 		return 0
@@ -204,18 +205,18 @@ func (t *Trial) raisePriority() int {
 // now returns the time since Prepare in ns.
 func (t *Trial) now() int64 { return t.clock.Now() }
 
-// callTimeout returns how long a socket call of a timed workload may block: at most setupTick, and a whole fraction of the
-// timeout.
+// callTimeout returns the limit for one blocking call on a socket of a timed workload: the timeout divided by a whole
+// number, at most setupTick.
 func (t *Trial) callTimeout() time.Duration {
 	return t.o.Timeout / max(1, (t.o.Timeout+setupTick-1)/setupTick)
 }
 
-// hasReached reports whether the phase has reached limit, at which a thread leaves.
+// hasReached reports whether the trial is in the phase limit or a later one.
 func (t *Trial) hasReached(limit int32) bool { return t.phase.Load() >= limit }
 
 func (t *Trial) openGate() { t.signals.open.Do(func() { close(t.signals.gate) }) }
 
-// ownDescriptor adds fd to the descriptors that Close closes. If Close has begun, it shuts the socket down at once.
+// ownDescriptor makes Close close fd. If Close has begun already, it shuts the socket down at once.
 func (t *Trial) ownDescriptor(fd int) {
 	r := &t.roster
 	r.mu.Lock()
@@ -236,7 +237,7 @@ func (t *Trial) keepFirstError(err error) {
 }
 
 // Close ends the threads and closes the sockets. It resets the flows, so that no TIME_WAIT remains. It returns within
-// about 50 ms. Calling it again does nothing.
+// about 50 ms, with an error if a descriptor cannot be closed. Calling it again does nothing.
 func (t *Trial) Close() error {
 	t.rolling.stop()
 	r := &t.roster
@@ -268,7 +269,7 @@ func (t *Trial) Close() error {
 	return failed
 }
 
-// spare is how many processors remain for everything but load threads.
+// spare is the number of processors that remain for goroutines other than load threads.
 const spare = 4
 
 // quiet is the state of the Go runtime that trials of this process share: during a trial the collector is off and
@@ -279,7 +280,8 @@ var quiet struct {
 	collector, processors int
 }
 
-// QuiesceRuntime stops the collector and adds processors for a trial of n threads.
+// QuiesceRuntime turns the garbage collector off and adds processors for a trial of n threads. Each call needs a call
+// of RestoreRuntime with the same n.
 func QuiesceRuntime(n int) {
 	quiet.Lock()
 	defer quiet.Unlock()
@@ -293,7 +295,8 @@ func QuiesceRuntime(n int) {
 	runtime.GOMAXPROCS(max(quiet.threads+spare, runtime.GOMAXPROCS(0)))
 }
 
-// RestoreRuntime undoes QuiesceRuntime; the last trial restores what was before the first.
+// RestoreRuntime undoes one call of QuiesceRuntime. When the last trial ends, it restores the settings from before the
+// first.
 func RestoreRuntime(n int) {
 	quiet.Lock()
 	defer quiet.Unlock()

@@ -251,7 +251,8 @@ func checkDatagrams(t *testing.T, sender, receiver *sample.Observation) {
 	if d.Received+d.Lost != d.Expected || d.Received == 0 || d.Duplicates != 0 || d.Reordered != 0 {
 		t.Errorf("%+v", d)
 	}
-	// Each datagram of the window is one operation; stragglers come after it. Of very many every second time is kept, or fewer.
+	// Each datagram of the window is one operation; stragglers come after it. Of very many every second time is kept, or
+	// fewer.
 	times := uint64(receiver.Transit.Count())
 	if receiver.Operations > d.Received+64 || times > receiver.Operations || times < min(receiver.Operations, mostPassages/4) {
 		t.Errorf("%d operations, %d transit times, %+v", receiver.Operations, receiver.Transit.Count(), d)
@@ -318,8 +319,8 @@ func leaveFirst(t *testing.T, w plan.Workload) (elapsed, window time.Duration) {
 	return time.Duration(server.o.ElapsedNs), o.Window
 }
 
-// TestSilentClientsEdge: a client that has ended its window and stays is silent. The server's thread then learns of the end of its
-// own window by a pulse, up to 25 ms late, and its count still ends with the window.
+// TestSilentClientsEdge: a client that has ended its window and stays is silent. The server's thread then learns of the end
+// of its own window by a pulse, up to 25 ms late, and its count still ends with the window.
 func TestSilentClientsEdge(t *testing.T) {
 	needNamespace(t)
 	const tries = 6

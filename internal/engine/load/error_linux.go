@@ -42,8 +42,8 @@ const (
 	kinds
 )
 
-// kindTable has the name of each kind, a key of Observation.Errors and a value of Error.Kind, and the errnos of that
-// kind.
+// kindTable has the name and the errnos of each kind. The name is a key of Observation.Errors and a value of
+// Error.Kind.
 var kindTable = [kinds]struct {
 	name   string
 	errnos []syscall.Errno
@@ -71,7 +71,7 @@ var kindTable = [kinds]struct {
 
 func (k kind) String() string { return kindTable[k].name }
 
-// kindOfErrno returns the kind of failure of an errno. It is for failed calls, and allocates nothing.
+// kindOfErrno returns the kind of failure of the errno of a failed call. It allocates nothing.
 func kindOfErrno(e syscall.Errno) kind {
 	for k := range kindTable {
 		if slices.Contains(kindTable[k].errnos, e) {
@@ -81,7 +81,7 @@ func kindOfErrno(e syscall.Errno) kind {
 	return other
 }
 
-// KindOf returns the name of the kind of the errno that err wraps, "other" if there is no errno.
+// KindOf returns the name of the kind of the errno that err wraps, or "other" if it wraps none.
 func KindOf(err error) string { return kindOfError(err).String() }
 
 // Error is the failure of one side of a trial.
@@ -99,7 +99,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v (%s)", e.Op, e.Err, 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// asError returns err as an Error of op; an Error passes unchanged.
+// asError returns err as an Error of the operation op. It returns an err that is or wraps an Error as that Error.
 func asError(op string, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -108,7 +108,7 @@ func asError(op string, err error) *Error {
 	return &Error{Kind: kindOfError(err).String(), Op: op, Err: err}
 }
 
-// kindOfError returns the kind of failure of an error.
+// kindOfError returns the kind of the errno that err wraps, or other if it wraps none.
 func kindOfError(err error) kind {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -19,6 +19,8 @@ import (
 // the same bytes back when the flow's thread is ready. Over UDP the server answers from a socket of its own that it has
 // connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
 // repeated until answered; the answer is sent three times, and the flow ignores what remains of either.
+
+// Constants of greetings: the size in bytes, the first 8 bytes, and how often an answer is sent over UDP.
 const (
 	greetingSize  = 16
 	greetingMagic = 0xcb1be9c800000001 // sequence numbers never reach this value
@@ -67,12 +69,12 @@ func (t *Trial) setSocketOptions(fd int) error {
 	if err := t.setBuffers(fd); err != nil || t.socketType() == sock.Datagram {
 		return err
 	}
-	return t.settleStream(fd, t.work.standing)
+	return t.setTCPOptions(fd, t.work.standing)
 }
 
-// settleStream sets up a TCP socket. abort makes its close reset the connection, so that nothing lingers. A server of
-// crr must not abort: the reset would discard its response.
-func (t *Trial) settleStream(fd int, abort bool) error {
+// setTCPOptions sets the options of a TCP socket. abort makes its close reset the connection, so that nothing lingers. A
+// server of crr must not abort: the reset would discard its response.
+func (t *Trial) setTCPOptions(fd int, abort bool) error {
 	if err := sock.SetNoDelay(fd); err != nil {
 		return err
 	}
@@ -150,11 +152,11 @@ func (t *Trial) startFlow(index, fd int) error {
 	return t.spawnWorker(index, fd)
 }
 
-// opening is the congestion control with which a flow of a CUBIC stream begins; opened is CUBIC, which it gets later.
-// On a path of microseconds, HyStart ends CUBIC's slow start at a random window, which then takes half a second to
-// grow. While the window limits a flow, acknowledgements trigger its sends instead of the sender's system calls,
-// which costs a sixth to a third less. Reno has no HyStart: its slow start ends at a loss, or where the window no
-// longer limits the flow.
+// opening is the congestion control with which a flow of a CUBIC stream begins. opened is CUBIC, which replaces it in
+// the warm-up. On a path of microseconds, HyStart ends CUBIC's slow start at a random window, which then takes half a
+// second to grow. While the window limits a flow, acknowledgements trigger its sends instead of the sender's system
+// calls, which costs a sixth to a third less. Reno has no HyStart: its slow start ends at a loss, or where the window
+// no longer limits the flow.
 const opening, opened = "reno", "cubic"
 
 // startsWithReno reports whether flows begin with Reno (the constant opening) and get CUBIC later.
@@ -174,8 +176,8 @@ func (t *Trial) setReno(fd int) error {
 	return setCongestion(fd, opening)
 }
 
-// settleWindows sets CUBIC on every flow that began with Reno. The congestion window stays as it is.
-func (t *Trial) settleWindows() error {
+// switchToCUBIC sets CUBIC on every flow that began with Reno. The congestion window stays as it is.
+func (t *Trial) switchToCUBIC() error {
 	if !t.startsWithReno() {
 		return nil
 	}
@@ -215,7 +217,7 @@ func (t *Trial) dialFlow(ctx context.Context, index int) (int, error) {
 	return fd, t.greetServer(ctx, fd, index, deadline)
 }
 
-// checkDeadline returns an error if setting up must end: ctx has ended, or the deadline is over.
+// checkDeadline returns an error if setting up must end because ctx has ended or the deadline has passed.
 func (t *Trial) checkDeadline(ctx context.Context, deadline int64) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Kind: KindCancelled, Op: "connect", Err: err}
@@ -226,7 +228,7 @@ func (t *Trial) checkDeadline(ctx context.Context, deadline int64) error {
 	return nil
 }
 
-// greetServer sends the greeting and waits for the answer.
+// greetServer sends the greeting and waits for the answer. It fails if the answer is wrong or late, or if ctx ends.
 func (t *Trial) greetServer(ctx context.Context, fd, index int, deadline int64) error {
 	hello, answer := newGreeting(index), make([]byte, greetingSize)
 	send := true
@@ -266,7 +268,7 @@ func (t *Trial) startServer() error {
 		}
 		accept := t.acceptFlows
 		if t.socketType() == sock.Datagram {
-			accept = t.acceptDatagrams
+			accept = t.acceptDatagramFlows
 		}
 		t.roster.tasks.Go(func() { accept(fd) })
 		return nil
@@ -289,8 +291,8 @@ func (t *Trial) startServer() error {
 	return nil
 }
 
-// openListener opens a socket on the trial's address and port, listening if it is TCP. If the port is 0, it sets the port that
-// the kernel chose. share allows several sockets on the port.
+// openListener opens a socket on the trial's address and port, and listens if it is TCP. If the trial's port is 0, the
+// kernel chooses one, which openListener stores in t.port. share allows several sockets on the port.
 func (t *Trial) openListener(share bool) (int, error) {
 	address, family := t.address, sock.IPv6
 	if address.IsValid() {
@@ -309,7 +311,7 @@ func (t *Trial) openListener(share bool) (int, error) {
 	}
 	t.ownDescriptor(fd)
 	local := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.port)), family)
-	if err := bindTo(fd, &local, share); err != nil {
+	if err := bindSocket(fd, &local, share); err != nil {
 		return -1, err
 	}
 	if t.socketType() == sock.Stream {
@@ -324,8 +326,9 @@ func (t *Trial) openListener(share bool) (int, error) {
 	return fd, err
 }
 
-// bindTo binds fd to local; the unspecified IPv6 address receives IPv4 as well.
-func bindTo(fd int, local *sock.Addr, share bool) error {
+// bindSocket binds fd to local. If local is the unspecified IPv6 address, the socket receives IPv4 as well. share allows
+// several sockets on the port.
+func bindSocket(fd int, local *sock.Addr, share bool) error {
 	if local.AddrPort().Addr() == netip.IPv6Unspecified() {
 		if err := sock.SetDual(fd); err != nil {
 			return err
@@ -340,8 +343,8 @@ func bindTo(fd int, local *sock.Addr, share bool) error {
 	return nil
 }
 
-// acceptFlows takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the
-// runtime's monitor thread awake during the window.
+// acceptFlows accepts the TCP flows of the client until all are there. A goroutine that continued to wait would keep
+// the runtime's monitor thread awake during the window.
 func (t *Trial) acceptFlows(listener int) {
 	for !t.hasReached(stop) && !t.hasAllFlows() {
 		fd, e := sock.AcceptPolite(listener)
@@ -403,8 +406,9 @@ func (t *Trial) adoptFlow(fd int, hello []byte, copies int) {
 	}
 }
 
-// acceptDatagrams makes a connected socket for each client socket that greets.
-func (t *Trial) acceptDatagrams(listener int) {
+// acceptDatagramFlows makes a connected socket for each client socket that sends a greeting, until every flow has its
+// thread.
+func (t *Trial) acceptDatagramFlows(listener int) {
 	known := map[netip.AddrPort]bool{}
 	hello := make([]byte, plan.MaxDatagram)
 	for !t.hasReached(stop) && !t.hasAllFlows() {
@@ -433,7 +437,7 @@ func (t *Trial) connectToClient(fd, listener int, client *sock.Addr) error {
 	if err != nil {
 		return err
 	}
-	if err := bindTo(fd, &local, false); err != nil {
+	if err := bindSocket(fd, &local, false); err != nil {
 		return err
 	}
 	if e := sock.ConnectPolite(fd, client); e != 0 {

@@ -48,10 +48,10 @@ const (
 	linkAsked                       // the request is out
 )
 
-// noHead is the body's length while it is unknown.
+// noHead is the value of link.left before the head has arrived.
 const noHead = -1
 
-// arrivals are the events that a link is watched for.
+// arrivals are the poll events of a connected link.
 const arrivals = sock.Readable | sock.PeerClosed | sock.Edge
 
 func openGetter(w *worker) (flow, error) { return newGetter(w) }
@@ -91,7 +91,7 @@ func (g *getter) dialAll(ctx context.Context, w *worker) error {
 	}
 	for rest := g.links; len(rest) > 0; {
 		n := min(len(rest), dialBatch) // more at once could overflow the listener's queue
-		if err := g.dialSome(ctx, w, rest[:n]); err != nil {
+		if err := g.dialLinks(ctx, w, rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]
@@ -99,12 +99,12 @@ func (g *getter) dialAll(ctx context.Context, w *worker) error {
 	return nil
 }
 
-func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
+func (g *getter) dialLinks(ctx context.Context, w *worker, links []link) error {
 	deadline := w.trial.now() + int64(w.trial.o.Setup)
 	for i := range links {
 		l := &links[i]
 		if err := g.beginConnect(w, l); err != nil {
-			return g.connectFailed(l, err)
+			return g.connectError(l, err)
 		}
 		if e := g.poll.Add(l.fd, arrivals|sock.Writable, l.tag); e != 0 {
 			return asError("epoll_ctl", e)
@@ -123,7 +123,7 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 				continue // the trial handles later reports of this connection
 			}
 			if e := sock.Failure(l.fd); e != 0 {
-				return g.connectFailed(l, e)
+				return g.connectError(l, e)
 			}
 			if e := g.poll.Change(l.fd, arrivals, l.tag); e != 0 {
 				return asError("epoll_ctl", e)
@@ -138,8 +138,9 @@ func (g *getter) dialSome(ctx context.Context, w *worker, links []link) error {
 	return nil
 }
 
-// connectFailed returns an error that names the connection and says what to do.
-func (g *getter) connectFailed(l *link, cause error) error {
+// connectError returns the error of a connection that cannot be made. The error names the connection and says what to
+// do.
+func (g *getter) connectError(l *link, cause error) error {
 	f := asError("connect", cause)
 	err := fmt.Errorf("connection %d of %d of a thread: %w", l.tag+1, len(g.links), f.Err)
 	switch f.Kind {
@@ -164,7 +165,7 @@ func (g *getter) beginConnect(w *worker, l *link) error {
 	}
 	l.fd = fd
 	if !g.each {
-		if err := w.trial.settleStream(fd, true); err != nil {
+		if err := w.trial.setTCPOptions(fd, true); err != nil {
 			return err
 		}
 	}
@@ -180,7 +181,7 @@ func (g *getter) step(w *worker) bool {
 		pause, limit = int64(retryPause), int(retryPause.Milliseconds())
 	}
 	if w.last-g.looked >= pause {
-		g.checkLinks(w)
+		g.maintainLinks(w)
 	}
 	n, e := g.poll.Wait(limit)
 	if e != 0 && e != syscall.EINTR {
@@ -225,8 +226,9 @@ func (g *getter) noteEdge(w *worker, edge int) {
 	}
 }
 
-// checkLinks does the work that no report of the poll starts: first requests, new connections for broken ones, timeouts.
-func (g *getter) checkLinks(w *worker) {
+// maintainLinks does the work that no report of the poll starts: it sends first requests, replaces broken connections and
+// ends requests that have timed out.
+func (g *getter) maintainLinks(w *worker) {
 	now := w.trial.now()
 	g.looked, w.last = now, now
 	for i := range g.links {
@@ -293,13 +295,14 @@ func (g *getter) sendRequest(w *worker, l *link, now int64) {
 	}
 }
 
-// receiveResponse handles the bytes that have arrived. ended means that nothing follows, and that no other report will come.
+// receiveResponse handles the bytes that have arrived. ended means that the peer has closed the connection, so no other
+// report will come.
 func (g *getter) receiveResponse(w *worker, l *link, ended bool) {
 	for {
 		kept := copy(g.buffer, l.head)
 		room, flags := g.buffer[kept:], 0
 		if g.each {
-			room, flags = g.spareEnd(l, room)
+			room, flags = g.recvArgs(l, room)
 		}
 		n, e := sock.Recv(l.fd, room, flags)
 		switch {
@@ -333,16 +336,17 @@ func (g *getter) receiveResponse(w *worker, l *link, ended bool) {
 	}
 }
 
-// spareEnd returns the buffer and the flags of a recv that leaves the end of a response unread. A rest that fits the
-// buffer is only peeked at; of a longer rest, at most all but the last byte is received.
-func (g *getter) spareEnd(l *link, room []byte) ([]byte, int) {
+// recvArgs returns the buffer and the flags for a recv that leaves the end of a response unread. If the rest of the
+// response fits into room, the recv only peeks. Otherwise it receives at most all but the last byte.
+func (g *getter) recvArgs(l *link, room []byte) ([]byte, int) {
 	if l.left < int64(len(room)) {
 		return room, sock.Peek
 	}
 	return room[:min(int64(len(room)), l.left-1)], 0
 }
 
-// consumeBytes reads b: the kept part of a head, then the next bytes of a response. It returns false if b is not a response.
+// consumeBytes parses b, which is the kept part of a head and the next bytes of a response. It returns false if b is
+// not a response.
 func (l *link) consumeBytes(b []byte, s *shares) bool {
 	if l.left == noHead {
 		answer, size, fault := httpwire.ReadResponse(b)
@@ -353,7 +357,7 @@ func (l *link) consumeBytes(b []byte, s *shares) bool {
 			l.head = append(l.head[:0], b...)
 			return true
 		}
-		l.share = s.findSlot(answer.Backend, l.share)
+		l.share = s.findOrAddSlot(answer.Backend, l.share)
 		l.answer, l.left, l.head, b = answer, answer.Length, l.head[:0], b[size:]
 		l.answer.Backend = nil // the name is in the buffer
 	}

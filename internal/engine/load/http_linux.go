@@ -27,11 +27,13 @@ import (
 // control, because setting it is a system call.
 //
 // The client's part is in http_client_linux.go, the server's in http_server_linux.go; package httpwire has the bytes.
+
+// Sizes and limits of http.
 const (
 	pollBatch     = 64
 	receiveSize   = 64 << 10
 	dialBatch     = 64                    // connections that are opened at a time before the trial
-	retryPause    = 10 * time.Millisecond // before a broken connection is opened again
+	retryPause    = 10 * time.Millisecond // wait before a broken connection is replaced
 	spareSockets  = 64                    // descriptors of a process in addition to its connections
 	longAgo       = -int64(time.Hour)
 	listenerTag   = 1<<32 - 1 // no connection has it
@@ -41,7 +43,7 @@ const (
 // httpWork returns how one side runs http. A server has one thread for each CPU that it is given, otherwise as many
 // as the client. It may stay idle, because one backend of several may get no connection.
 func httpWork(s plan.HTTP, client bool, cpus int) work {
-	w := work{open: openAnswerer, prepare: checkHTTP, threads: s.Threads, mayIdle: !client}
+	w := work{open: openAnswerer, prepare: prepareHTTP, threads: s.Threads, mayIdle: !client}
 	switch {
 	case !client && cpus > 0:
 		w.threads = cpus
@@ -54,9 +56,9 @@ func httpWork(s plan.HTTP, client bool, cpus int) work {
 	return w
 }
 
-// checkHTTP sets the server's default name. It fails if the name is not valid in a field, or if the limit of
-// descriptors is too low for the connections.
-func checkHTTP(o *control.Prepare) error {
+// prepareHTTP sets the default name of the server. It fails if the name cannot be sent in a header field, or if the limit
+// of descriptors is too low for the connections.
+func prepareHTTP(o *control.Prepare) error {
 	if o.Name == "" {
 		name, err := os.Hostname()
 		if err != nil || !httpwire.ValidName(name) {
@@ -80,15 +82,15 @@ func checkHTTP(o *control.Prepare) error {
 	return nil
 }
 
-// sumShares returns the sums of the threads' counts by backend; nil if no backend sent its name.
+// sumShares adds up the threads' counts of each backend. It returns nil if no backend has sent its name.
 func sumShares(workers []*worker) map[string]sample.Backend {
 	sum := map[string]sample.Backend{}
 	for _, w := range workers {
 		switch g := w.flow.(type) {
 		case *getter:
-			g.shares.addTo(sum)
+			g.shares.addCountsTo(sum)
 		case *pacedGetter:
-			g.shares.addTo(sum)
+			g.shares.addCountsTo(sum)
 		}
 	}
 	if len(sum) == 0 {

@@ -28,7 +28,7 @@ func openPacedGetter(w *worker) (flow, error) {
 	return p, nil
 }
 
-// begin starts the schedule; every link is idle.
+// begin makes every link idle and starts the schedule.
 func (p *pacedGetter) begin(w *worker) {
 	for i := range p.links {
 		p.parkLink(&p.links[i])
@@ -41,14 +41,14 @@ func (p *pacedGetter) noteEdge(w *worker, edge int) {
 	p.pace.noteEdge(w, edge)
 }
 
-func (p *pacedGetter) underWay() int { return len(p.links) - p.idle.count - p.down }
+func (p *pacedGetter) underWayCount() int { return len(p.links) - p.idle.count - p.down }
 
 func (p *pacedGetter) step(w *worker) bool {
 	p.sendDueRequests(w)
 	if w.trial.now()-p.looked >= int64(retryPause) { // also if reports never end
-		p.checkLinks(w)
+		p.maintainLinks(w)
 	}
-	if p.underWay() > 0 {
+	if p.underWayCount() > 0 {
 		n, e := p.poll.Wait(0)
 		if e != 0 && e != syscall.EINTR {
 			return w.loseFlow(kindOfErrno(e))
@@ -58,14 +58,14 @@ func (p *pacedGetter) step(w *worker) bool {
 			return true
 		}
 	}
-	p.awaitWork(w, p.poll.Descriptor(), sock.Input, p.underWay())
+	p.awaitWork(w, p.poll.Descriptor(), sock.Input, p.underWayCount())
 	return true
 }
 
 // sendDueRequests sends the requests that are due.
 func (p *pacedGetter) sendDueRequests(w *worker) {
 	for range sendsAtOnce {
-		due, now, ok := p.dueRequest(w, p.underWay(), p.idle.count > 0)
+		due, now, ok := p.dueRequest(w, p.underWayCount(), p.idle.count > 0)
 		if !ok {
 			return
 		}
@@ -80,7 +80,7 @@ func (p *pacedGetter) sendDueRequests(w *worker) {
 	}
 }
 
-// parkLink adds a link to the idle links, which wait for a request.
+// parkLink puts a link at the end of the queue of idle links.
 func (g *getter) parkLink(l *link) {
 	l.state = linkIdle
 	g.idle.push(l.tag)

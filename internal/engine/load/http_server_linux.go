@@ -10,9 +10,9 @@ import (
 )
 
 // answerer is the server on one thread, with its own listener on the shared port. It answers every GET with the same
-// bytes, which include its name, and HEAD with the head of them. One call writes a response. If the socket takes only a
-// part, the rest follows when it has room, and until then no request is read. Pipelined requests are answered in their
-// order.
+// bytes, which include its name, and every HEAD with their head. One call writes a response. If the socket takes only a
+// part, the rest follows when there is room, and until then no request is read. Pipelined requests are answered in
+// their order.
 type answerer struct {
 	poll     *sock.Poll
 	listener atomic.Int32 // its descriptor; another one after each roll
@@ -22,12 +22,13 @@ type answerer struct {
 	lasting  bool     // the workload keeps its connections, so a lost one counts as a failure
 	rolls    bool     // the server may leave and return
 	round    int32    // number of the latest roll for which it closed everything
-	// stay is the response that keeps the connection, leave the response that ends it. refusals are by status.
+	// stay is the response that keeps the connection, leave the response that ends it. refusals are the responses to
+	// bad requests by their status.
 	stay, leave page
 	refusals    map[int][]byte
 }
 
-// page is a response. Its first head bytes are the head.
+// page is a response. head is the length of its head in bytes.
 type page struct {
 	bytes []byte
 	head  int
@@ -84,7 +85,7 @@ func (a *answerer) step(w *worker) bool {
 	if e != 0 && e != syscall.EINTR {
 		return w.loseFlow(kindOfErrno(e))
 	}
-	if a.rolls && a.letGo(w) {
+	if a.rolls && a.closeGuestsIfShut(w) {
 		return true
 	}
 	for i := range n {
@@ -100,7 +101,7 @@ func (a *answerer) step(w *worker) bool {
 	return true
 }
 
-// acceptConnections takes the pending connections, and reads their requests at once.
+// acceptConnections accepts up to acceptsAtOnce pending connections, and reads their requests at once.
 func (a *answerer) acceptConnections(w *worker) {
 	for range acceptsAtOnce {
 		fd, e := sock.AcceptNow(int(a.listener.Load()), sock.NonBlocking)
@@ -121,7 +122,7 @@ func (a *answerer) acceptConnections(w *worker) {
 			if a.rolls {
 				w.trial.rolling.noteConnection(w.trial.now())
 			}
-			g := a.guestFor(fd)
+			g := a.allocateGuest(fd)
 			a.serveGuest(w, g, false)
 			if g.fd >= 0 && g.watched == 0 {
 				a.watchGuest(w, g, arrivals)
@@ -130,8 +131,8 @@ func (a *answerer) acceptConnections(w *worker) {
 	}
 }
 
-// guestFor returns a free or new guest for the connection fd.
-func (a *answerer) guestFor(fd int) *guest {
+// allocateGuest returns a guest for the connection fd: a free one if possible, otherwise a new one.
+func (a *answerer) allocateGuest(fd int) *guest {
 	if n := len(a.free); n > 0 {
 		g := &a.guests[a.free[n-1]]
 		a.free = a.free[:n-1]
@@ -142,8 +143,8 @@ func (a *answerer) guestFor(fd int) *guest {
 	return &a.guests[len(a.guests)-1]
 }
 
-// serveGuest does everything that is possible for a connection now. ended means that nothing follows, and that no other
-// report will come.
+// serveGuest reads requests and sends responses on a connection until it would block. ended means that the peer has
+// closed the connection, so no other report will come.
 func (a *answerer) serveGuest(w *worker, g *guest, ended bool) {
 	for drained := false; ; {
 		switch {
@@ -175,8 +176,8 @@ func (a *answerer) serveGuest(w *worker, g *guest, ended bool) {
 	}
 }
 
-// readRequest parses one request of b and queues its response, or a refusal after which the connection ends. It keeps the rest
-// of b.
+// readRequest parses one request of b and queues its response, or a refusal after which the connection ends. It keeps
+// the rest of b.
 func (a *answerer) readRequest(w *worker, g *guest, b []byte) {
 	r, size, fault := httpwire.ReadRequest(b)
 	if fault != nil {
@@ -201,12 +202,12 @@ func (a *answerer) readRequest(w *worker, g *guest, b []byte) {
 	g.body = uint64(len(g.rest) - p.head)
 }
 
-// flushResponse sends what it can of the current response, and returns true when all of it is sent.
+// flushResponse sends as much of the current response as the socket takes. It returns true when all of it is sent.
 func (a *answerer) flushResponse(w *worker, g *guest) bool {
 	flags := 0
 	if g.leaves && g.well {
-		// The close goes out with the last bytes of the response, as serveGuest closes at once. Otherwise a client that ends with
-		// a reset would often be first, and a firewall or balancer on the path would see only one side end.
+		// The close goes out with the last bytes of the response, as serveGuest closes at once. Otherwise a client that ends
+		// with a reset would often be first, and a firewall or balancer on the path would see only one side end.
 		flags = sock.More
 	}
 	n, e := sock.Send(g.fd, g.rest, flags)

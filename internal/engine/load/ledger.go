@@ -6,7 +6,7 @@ import "math"
 const memoryBits = 1 << 16
 
 // ledger counts the datagrams of one flow by their sequence numbers, which begin at 0. The span of a window is from
-// the highest number at its begin to the highest at its end. A number missing in the span was lost or is late; late
+// the highest number at its start to the highest at its end. A number missing in the span was lost or is late; late
 // datagrams still count after the window, until the results are frozen. Duplicates that are more than memoryBits
 // behind count as late.
 type ledger struct {
@@ -26,10 +26,10 @@ func (l *ledger) openWindow() {
 	l.jitter.openWindow()
 }
 
-// closeWindow ends the window.
+// closeWindow ends the window at the highest number seen.
 func (l *ledger) closeWindow() { l.last = l.next }
 
-// countDatagram counts the datagram with the number seq: received, reordered or a duplicate.
+// countDatagram counts the datagram with the number seq as received, reordered or a duplicate.
 func (l *ledger) countDatagram(seq uint64) {
 	inSpan := seq >= l.first && seq < l.last
 	if seq >= l.next {
@@ -71,8 +71,8 @@ func (l *ledger) advanceTo(seq uint64) {
 // of a batch have one time of sending, or of receiving. Then the differences are those of batches, and the jitter is
 // unknown.
 type jitter struct {
-	transit, sent int64 // of the datagram before
-	alone         bool  // it came alone
+	transit, sent int64 // of the previous datagram
+	alone         bool  // whether the previous datagram came alone
 	sum           float64
 	pairs, all    uint64
 }
@@ -99,12 +99,12 @@ func (j *jitter) mean() float64 {
 	return j.sum / float64(j.pairs)
 }
 
-// expected returns the number of datagrams of the span, 0 before the span has ended.
-func (l *ledger) expected() uint64 {
+// expectedCount returns the number of datagrams of the span. It returns 0 before the span has ended.
+func (l *ledger) expectedCount() uint64 {
 	if l.last < l.first || l.last == math.MaxUint64 {
 		return 0
 	}
 	return l.last - l.first
 }
 
-func (l *ledger) lost() uint64 { return l.expected() - min(l.expected(), l.received) }
+func (l *ledger) lostCount() uint64 { return l.expectedCount() - min(l.expectedCount(), l.received) }

@@ -53,11 +53,11 @@ func compare(t *testing.T, l *ledger, m *model) {
 		t.Fatalf("received %d reordered %d duplicates %d, want %d %d %d",
 			l.received, l.reordered, l.duplicates, m.received, m.reordered, m.duplicates)
 	}
-	if m.shut && l.expected() != m.last-m.first {
-		t.Fatalf("expected %d, want %d", l.expected(), m.last-m.first)
+	if m.shut && l.expectedCount() != m.last-m.first {
+		t.Fatalf("expected %d, want %d", l.expectedCount(), m.last-m.first)
 	}
-	if l.received+l.lost() != l.expected() && m.shut {
-		t.Fatalf("received %d + lost %d is not expected %d", l.received, l.lost(), l.expected())
+	if l.received+l.lostCount() != l.expectedCount() && m.shut {
+		t.Fatalf("received %d + lost %d is not expected %d", l.received, l.lostCount(), l.expectedCount())
 	}
 }
 
@@ -90,8 +90,8 @@ func TestLedgerSurvivesAGapBeyondItsMemory(t *testing.T) {
 	l.countDatagram(10*memoryBits - 1) // just before
 	l.countDatagram(10*memoryBits - 1) // again
 	l.closeWindow()
-	if l.received != 4 || l.reordered != 2 || l.duplicates != 1 || l.lost() != 10*memoryBits+1-4 {
-		t.Errorf("received %d reordered %d duplicates %d lost %d", l.received, l.reordered, l.duplicates, l.lost())
+	if l.received != 4 || l.reordered != 2 || l.duplicates != 1 || l.lostCount() != 10*memoryBits+1-4 {
+		t.Errorf("received %d reordered %d duplicates %d lost %d", l.received, l.reordered, l.duplicates, l.lostCount())
 	}
 }
 
@@ -104,13 +104,13 @@ func TestTailInFlight(t *testing.T) {
 	l.countDatagram(1)
 	l.countDatagram(3)
 	l.closeWindow()
-	if l.expected() != 3 || l.lost() != 1 {
-		t.Fatalf("expected %d lost %d, want 3 and 1", l.expected(), l.lost())
+	if l.expectedCount() != 3 || l.lostCount() != 1 {
+		t.Fatalf("expected %d lost %d, want 3 and 1", l.expectedCount(), l.lostCount())
 	}
 	l.countDatagram(4) // belongs to the time after
 	l.countDatagram(2) // the straggler
-	if l.expected() != 3 || l.lost() != 0 || l.reordered != 1 {
-		t.Errorf("expected %d lost %d reordered %d, want 3, 0, 1", l.expected(), l.lost(), l.reordered)
+	if l.expectedCount() != 3 || l.lostCount() != 0 || l.reordered != 1 {
+		t.Errorf("expected %d lost %d reordered %d, want 3, 0, 1", l.expectedCount(), l.lostCount(), l.reordered)
 	}
 }
 

@@ -137,8 +137,8 @@ func wait(t *testing.T, results <-chan result, n int) []result {
 	return got
 }
 
-// eventually passes when one of n tries finds nothing wrong: what a machine with other work may blur now and then, and a fault of
-// ours does every time.
+// eventually passes when one of n tries finds nothing wrong: what a machine with other work may blur now and then, and a
+// fault of ours does every time.
 func eventually(t *testing.T, n int, try func() (wrong string)) {
 	t.Helper()
 	for i := range n {

@@ -24,7 +24,7 @@ func TestNothing(t *testing.T) {
 		{plan.TCP, 200 * time.Millisecond, 0, 150 * time.Millisecond, "each load thread waited 150ms for its CPU, which something else held; stop that, or use a window of at least 1s"},
 	} {
 		side := &Trial{o: control.Prepare{Window: tt.window, Setup: tt.setup, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}
-		if got := side.emptyWindow(tt.waited).Error(); !strings.HasSuffix(got, tt.want) {
+		if got := side.emptyWindowError(tt.waited).Error(); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%s in %s: %q, want %q", tt.protocol, tt.window, got, tt.want)
 		}
 	}

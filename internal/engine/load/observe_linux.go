@@ -14,19 +14,19 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// observeWindow returns the observation of the window from the marks of the threads. It fails if nothing was completed, all
-// flows were lost or a roll failed.
+// observeWindow returns the observation of the window, from the tallies of the threads and from what Run read at both
+// edges. It fails if nothing was completed, all flows were lost or a roll failed.
 func (t *Trial) observeWindow(begin, end *edge, rows *rows) (*sample.Observation, error) {
 	workers := t.workers()
 	o := &sample.Observation{
-		Side: t.o.Side, ElapsedNs: meanWindow(workers, begin, end), Intervals: rows.relativeTo(begin.at),
+		Side: t.o.Side, ElapsedNs: meanWindowLength(workers, begin, end), Intervals: rows.relativeIntervals(begin.at),
 		CPU: sample.CPUTime{ProcessNs: end.process - begin.process, WaitedNs: end.waited - begin.waited},
 	}
 	var space uint64
 	if t.o.Sampled {
 		o.BeganNs, space = t.clock.Offset+begin.at, proc.PIDSpace()
 	}
-	limit := t.normalEnd(begin, end)
+	limit := t.earliestNormalEnd(begin, end)
 	var counts [kinds]uint64
 	missing := 0
 	var rtt, connect *sample.Histogram // undisturbed
@@ -84,20 +84,20 @@ func (t *Trial) observeWindow(begin, end *edge, rows *rows) (*sample.Observation
 	}
 	switch {
 	case o.Operations == 0 && !t.work.mayIdle:
-		return nil, t.errorWithKind(counts, t.emptyWindow(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
+		return nil, t.errorWithKind(counts, t.emptyWindowError(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
 	case missing == t.threads:
 		return nil, t.errorWithKind(counts, errGone)
 	}
 	return o, nil
 }
 
-// pauseTCP is a window that is longer than the first pauses of TCP after a loss, of 200 and 400 ms.
+// pauseTCP is the least window that outlasts the first two pauses of TCP after a loss, of 200 and 400 ms.
 const pauseTCP = time.Second
 
-// emptyWindow returns the error of a window without a completed operation, with the window that is needed if it was
-// short. waited is how long each load thread was ready without getting its CPU: a long wait means that the machine is
-// the cause.
-func (t *Trial) emptyWindow(waited time.Duration) error {
+// emptyWindowError returns the error of a window without a completed operation. If the window was too short, the error says
+// how long it should be. waited is how long each load thread was ready without getting its CPU: a long wait means that
+// the machine is the cause.
+func (t *Trial) emptyWindowError(waited time.Duration) error {
 	switch window := t.o.Window; {
 	case t.traits.Names.Given():
 		return errors.New("no name was resolved in the window")
@@ -116,9 +116,9 @@ func (t *Trial) emptyWindow(waited time.Duration) error {
 	return errors.New("nothing was completed in the window")
 }
 
-// meanWindow returns the mean length of the windows that the threads marked, in ns: they may be late at an edge, and
-// their counts belong to that length. Lost flows count only if all were lost.
-func meanWindow(workers []*worker, begin, end *edge) int64 {
+// meanWindowLength returns the mean length of the threads' windows in ns. A thread may mark an edge late, and its counts
+// belong to the window that it marked. Lost flows are left out unless all are lost.
+func meanWindowLength(workers []*worker, begin, end *edge) int64 {
 	var sum, n, sumLost, lost int64
 	for _, w := range workers {
 		length := w.edges[1].at - w.edges[0].at
@@ -137,9 +137,9 @@ func meanWindow(workers []*worker, begin, end *edge) int64 {
 	return max(end.at-begin.at, 1)
 }
 
-// normalEnd returns the time from which the end of a flow is not a failure. A client may leave before the end of the
-// server's window, by the skew of the two windows. On a client, the end of the server is always a failure.
-func (t *Trial) normalEnd(begin, end *edge) int64 {
+// earliestNormalEnd returns the time from which the end of a flow is not a failure. The two sides' windows differ a little, so
+// a client may leave before the server's window ends. On a client, the end of the server is always a failure.
+func (t *Trial) earliestNormalEnd(begin, end *edge) int64 {
 	if t.o.Side == control.SideClient {
 		return end.at
 	}
@@ -152,14 +152,14 @@ func (t *Trial) clientMayHaveLeft() bool {
 	return t.phase.Load() >= window && t.now() >= begin+t.earliestLeave()
 }
 
-// earliestLeave returns how long after the begin of a server's window a client may leave, in ns.
+// earliestLeave returns how long after the start of a server's window a client may leave, in ns.
 func (t *Trial) earliestLeave() int64 {
 	skew := max(100*time.Millisecond, t.o.Window/10)
 	return int64(t.o.Window - skew)
 }
 
-// sumSchedules returns the sums over the flows of an open loop: requests due, requests sent, and the distribution of
-// their lags. It returns nil in a closed loop.
+// sumSchedules adds up the requests due and sent of all flows of an open loop, and merges the distributions of their
+// lags. It returns nil in a closed loop.
 func sumSchedules(workers []*worker) *sample.Schedule {
 	var sum *sample.Schedule
 	for _, w := range workers {
@@ -202,7 +202,7 @@ func countsByName(counts [kinds]uint64) map[string]uint64 {
 	return m
 }
 
-// readTCPStates reads TCP_INFO of every standing TCP flow; nil for other workloads.
+// readTCPStates reads TCP_INFO of every standing TCP flow. It returns nil for workloads without such flows.
 func (t *Trial) readTCPStates() map[*worker]sock.TCPState {
 	if !t.work.standing || t.traits.Protocol != plan.TCP {
 		return nil
@@ -275,9 +275,9 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 			o.Datagrams = &sample.Datagrams{}
 		}
 		l, d := &r.ledger, o.Datagrams
-		d.Expected += l.expected()
+		d.Expected += l.expectedCount()
 		d.Received += l.received
-		d.Lost += l.lost()
+		d.Lost += l.lostCount()
 		d.Reordered += l.reordered
 		d.Duplicates += l.duplicates
 		if mean := l.jitter.mean(); mean > 0 {
@@ -296,8 +296,8 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 	return silent
 }
 
-// readDrops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A
-// kernel before 4.12 has no such counter; the sum is then absent.
+// readDrops reads how many datagrams each receiving socket has dropped. It returns nil if the workload does not count
+// datagrams. A kernel before 4.12 has no such counter; the sum is then absent.
 func (t *Trial) readDrops() map[*worker]sock.Memory {
 	if !t.work.straggles {
 		return nil
@@ -305,7 +305,8 @@ func (t *Trial) readDrops() map[*worker]sock.Memory {
 	return readSockets(t.workers(), sock.MemoryOf)
 }
 
-// buffersOf returns the buffers of the first flow of a stream; nil for others, and if the kernel does not report them.
+// buffersOf returns the sizes of the socket buffers of a stream's first flow. It returns nil for other workloads, and
+// if the kernel does not report the sizes.
 func (t *Trial) buffersOf(workers []*worker) *sample.Buffers {
 	if t.traits.Exchanges() || len(workers) == 0 {
 		return nil

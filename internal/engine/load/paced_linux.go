@@ -22,11 +22,11 @@ const (
 	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it turns to the other.
 	sendsAtOnce    = 16
 	receivesAtOnce = 16
-	// flightRoom is the number of requests under way that all flows together can store, flightMost and flightLeast the
-	// bounds for one flow.
+	// flightRoom is the number of requests under way that all flows together can store. flightMost and flightLeast
+	// bound the number for one flow.
 	flightRoom, flightMost, flightLeast = 1 << 20, 1 << 16, 2048
-	// leastAhead and mostAhead bound how long before a request is due a thread starts to read the clock, in ns.
-	// aheadStep is the step in which this time adapts.
+	// leastAhead and mostAhead bound, in ns, how long before a request is due a thread starts to read the clock.
+	// aheadStep determines how fast this time adapts.
 	leastAhead, mostAhead, aheadStep = 1_000, 60_000, 1_000
 )
 
@@ -79,8 +79,8 @@ func (p *pace) begin(w *worker) {
 	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
-// dueRequest returns the time of the next request and the present time, if the request is due and the flow has room for
-// it. A request that is due without room stalls the flow.
+// dueRequest returns the scheduled time of the next request and the present time. ok is false if the request is not
+// due, or if the flow has no room for it. A request that is due without room stalls the flow.
 func (p *pace) dueRequest(w *worker, underWay int, room bool) (due, now int64, ok bool) {
 	now = w.trial.now()
 	due, ok = p.schedule.dueTime(now, underWay)
@@ -99,7 +99,8 @@ func (p *pace) noteSent(w *worker, due, now int64) {
 	}
 }
 
-// takePlace takes the request that is due, and a free place for it. ok is false if nothing is due or no place is free.
+// takePlace removes the request that is due from the schedule, and a free place for it from free. ok is false if
+// nothing is due or no place is free.
 func (p *pace) takePlace(w *worker, free *[]uint32, underWay int) (tag uint32, due, now int64, ok bool) {
 	last := len(*free) - 1
 	if due, now, ok = p.dueRequest(w, underWay, last >= 0); !ok {
@@ -111,7 +112,7 @@ func (p *pace) takePlace(w *worker, free *[]uint32, underWay int) (tag uint32, d
 	return tag, due, now, true
 }
 
-// noteEdge stores the numbers of requests scheduled and sent at an edge of the window: 0 is its begin, 1 its end.
+// noteEdge stores the numbers of requests scheduled and sent at an edge of the window: 0 is its start, 1 its end.
 func (p *pace) noteEdge(w *worker, edge int) {
 	p.edges[edge] = offer{p.taken + p.schedule.overdueCount(w.trial.now()), p.taken}
 }
@@ -123,7 +124,7 @@ func (w *worker) countResponse(due, now int64) {
 	w.last = now
 }
 
-// awaitWork waits until fd is ready for the events what or a request is due, at most a tick.
+// awaitWork waits until fd reports one of the events what or a request is due, at most for a tick.
 func (p *pace) awaitWork(w *worker, fd int, what int16, underWay int) {
 	if w.spin {
 		thread.Yield()
@@ -169,7 +170,7 @@ func (p *pace) sleepUntilDue(w *worker, due int64) {
 	}
 }
 
-// flightSize returns the capacity of a flow's flight.
+// flightSize returns how many requests under way a flow can store, a power of 2.
 func (t *Trial) flightSize() int {
 	size := flightMost
 	for size > flightLeast && size*t.traits.Flows > flightRoom {
@@ -178,7 +179,7 @@ func (t *Trial) flightSize() int {
 	return size
 }
 
-// isRetryable reports whether a call would have blocked or was interrupted.
+// isRetryable reports whether e is the errno of a call that would have blocked or was interrupted.
 func isRetryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
 
 // flight keeps the times of a flow's requests that are under way, in a ring of fixed size. Requests are numbered from
@@ -225,8 +226,8 @@ func (f *flight) removeRequest(sequence uint64) (due int64, ok bool) {
 	return due, true
 }
 
-// oldestSent returns when the oldest request was sent; ok is false if none is under way.
-func (f *flight) oldestSent() (sent int64, ok bool) {
+// oldestSentTime returns the time at which the oldest request was sent. ok is false if none is under way.
+func (f *flight) oldestSentTime() (sent int64, ok bool) {
 	if f.count == 0 {
 		return 0, false
 	}

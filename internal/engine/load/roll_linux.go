@@ -30,10 +30,11 @@ const letGoLimit = time.Second
 // rolling is the state of a server that leaves and returns.
 type rolling struct {
 	state atomic.Int32
-	// round counts how often the listeners were shut, letGo the threads that have closed their connections since.
+	// round counts how often the listeners were shut. letGo counts the threads that have closed their connections
+	// since.
 	round, letGo atomic.Int32
-	// left, last, back and first are times of the trial's clock: of Leave, of the last connection while it drained, of
-	// Return, and of the first connection after it; 0 for none yet.
+	// Times of the trial's clock, 0 if not known yet. left is the time of Leave, and last of the latest connection
+	// during the drain. back is the time of Return, and first of the first connection after it.
 	left, last, back, first atomic.Int64
 
 	mu    sync.Mutex
@@ -43,8 +44,8 @@ type rolling struct {
 	err   error
 }
 
-// Leave takes the server out of service: it serves for drain, then its port refuses connections. Run returns the error
-// of a failed Leave.
+// Leave takes the server out of service: it serves for the time drain, then its port refuses connections. Run returns
+// the error of a failed Leave.
 func (t *Trial) Leave(drain time.Duration) {
 	r := &t.rolling
 	r.mu.Lock()
@@ -75,7 +76,8 @@ func (t *Trial) Leave(drain time.Duration) {
 	})
 }
 
-// shutListeners makes the listeners refuse new connections, and tells the threads to close those that are open. The caller must hold r.mu.
+// shutListeners makes the listeners refuse new connections, and tells the threads to close those that are open. The caller
+// must hold r.mu.
 func (t *Trial) shutListeners() {
 	r := &t.rolling
 	r.letGo.Store(0)
@@ -97,7 +99,7 @@ func (t *Trial) Return() {
 	if !closing { // Close waits for the tasks
 		r.tasks.Go(func() {
 			defer close(done)
-			t.comeBack()
+			t.returnToService()
 		})
 	}
 	r.mu.Unlock()
@@ -106,7 +108,7 @@ func (t *Trial) Return() {
 	}
 }
 
-func (t *Trial) comeBack() {
+func (t *Trial) returnToService() {
 	r := &t.rolling
 	workers := t.workers()
 	look := time.NewTicker(time.Millisecond)
@@ -168,7 +170,7 @@ func (r *rolling) keepFirstErrorLocked(err error) {
 	}
 }
 
-// observedRolls returns the rolls until now, or the first error.
+// observedRolls returns the rolls so far, or the first error of Leave or Return.
 func (r *rolling) observedRolls() ([]sample.Roll, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,9 +199,9 @@ func (r *rolling) noteConnection(now int64) {
 	}
 }
 
-// letGo closes the connections of a thread after shutListeners. If it returns true, the thread must ignore the
-// pending reports of its poll: they are about closed descriptors, and the listener may be a new one.
-func (a *answerer) letGo(w *worker) bool {
+// closeGuestsIfShut closes the connections of a thread once after each shutListeners, and returns true if it did. The thread must
+// then ignore the pending reports of its poll: they are about closed descriptors, and the listener may be a new one.
+func (a *answerer) closeGuestsIfShut(w *worker) bool {
 	r := &w.trial.rolling
 	round := r.round.Load()
 	if r.state.Load() != closed || a.round == round {

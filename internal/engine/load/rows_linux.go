@@ -7,10 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// rows collects the progress rows of a trial. Times are the trial's until relativeTo makes them relative to the window.
+// rows collects the progress rows of a trial. Times are on the trial's clock until relativeIntervals makes them
+// relative to the window.
 type rows struct {
 	trial             *Trial
-	every             int64 // 0: no rows
+	every             int64 // length of a row in ns, 0 for no rows
 	next              int64 // when the row under way ends
 	start             int64
 	warm              bool
@@ -40,7 +41,8 @@ func (r *rows) endRowIfDue(now int64) {
 	}
 }
 
-// endPhase ends the current row at the end of a phase. It adds a row shorter than half of every to the row before.
+// endPhase ends the current row at the end of a phase. If the row is shorter than half of every, endPhase merges it
+// into the previous row.
 func (r *rows) endPhase() {
 	if r.every == 0 {
 		return
@@ -67,7 +69,7 @@ func (r *rows) beginWindow(now int64) {
 	}
 }
 
-// sumCounters adds up the threads' counters until now. cpu is the time that they used as load threads.
+// sumCounters returns the sums of the threads' counters so far. cpu is their CPU time as load threads in ns.
 func (r *rows) sumCounters() (operations, bytes uint64, cpu int64) {
 	for _, w := range r.trial.workers() {
 		if used, ok := thread.CPUTimeOf(int(w.count.thread.Load())); ok {
@@ -96,8 +98,8 @@ func (r *rows) endRow(now int64) {
 	r.start, r.operations, r.bytes, r.cpu = now, operations, bytes, cpu
 }
 
-// relativeTo returns the rows, with times relative to the start of the window.
-func (r *rows) relativeTo(window int64) []sample.Interval {
+// relativeIntervals makes the times of the rows relative to window, the start of the window, and returns the rows.
+func (r *rows) relativeIntervals(window int64) []sample.Interval {
 	for i := range r.list {
 		r.list[i].StartNs -= window
 		r.list[i].EndNs -= window

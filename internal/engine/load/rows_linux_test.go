@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// TestFirstRow: a row has the CPU time that a load thread used within it. A thread of the Go runtime may have worked for others before;
-// what it used then counts in no row, whether the thread is there when rows begin or joins later.
+// TestFirstRow: a row has the CPU time that a load thread used within it. A thread of the Go runtime may have worked for
+// others before; what it used then counts in no row, whether the thread is there when rows begin or joins later.
 func TestFirstRow(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

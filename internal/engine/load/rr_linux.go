@@ -16,18 +16,18 @@ import (
 func rrWork(s plan.RR, client bool) work {
 	w := work{open: openResponder, standing: true}
 	if s.Under != "" {
-		w.beside = openBeside
+		w.beside = openBackgroundStream
 	}
 	udp := s.Protocol == plan.UDP
 	if udp {
-		w.open, w.timeout = messageFlow(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
+		w.open, w.timeout = messageFlowOpener(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
 	}
 	switch scheduled := s.Arrival != "" || s.Burst > 1; {
 	case !client:
 	case udp && scheduled:
-		w.open = func(w *worker) (flow, error) { return &pacedDatagramRequester{openPipeline(w)}, nil }
+		w.open = func(w *worker) (flow, error) { return &pacedDatagramRequester{newPipeline(w)}, nil }
 	case udp:
-		w.open, w.timed = messageFlow(func(m messages) flow { return &datagramRequester{messages: m} }), true
+		w.open, w.timed = messageFlowOpener(func(m messages) flow { return &datagramRequester{messages: m} }), true
 	case scheduled:
 		w.open = openPacedRequester
 	default:
@@ -36,8 +36,8 @@ func rrWork(s plan.RR, client bool) work {
 	return w
 }
 
-// messageFlow returns a function for work.open that calls make with the worker's buffers.
-func messageFlow(make func(messages) flow) func(*worker) (flow, error) {
+// messageFlowOpener returns a function for work.open that passes the worker's buffers to make.
+func messageFlowOpener(make func(messages) flow) func(*worker) (flow, error) {
 	return func(w *worker) (flow, error) { return make(w.newMessages()), nil }
 }
 
@@ -85,7 +85,8 @@ func (r *requester) step(w *worker) bool {
 	return true
 }
 
-// completeTransaction does the rest of a transaction after done calls have succeeded.
+// completeTransaction does the rest of a transaction after done calls have succeeded. It returns false if the thread
+// should leave.
 func (r *requester) completeTransaction(w *worker, done int) bool {
 	n, e := r.turn.Result(done)
 	if done == 0 {
@@ -179,8 +180,8 @@ type asker interface {
 	isReply(b []byte) bool
 }
 
-// awaitReply receives datagrams until of calls one its reply, or the timeout is over. It counts the operation or the
-// failure, and reports whether the flow continues.
+// awaitReply receives datagrams until one is the reply to the latest request of the flow of, or the timeout has passed.
+// It counts the operation or the failure, and reports whether the flow continues.
 func (w *worker) awaitReply(buffer []byte, of asker) bool {
 	for {
 		n, e := w.recv(w.fd, buffer, 0)

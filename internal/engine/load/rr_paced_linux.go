@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// pipeline is the common part of both paced clients of rr: a schedule, the requests under way, and the buffers.
+// pipeline is the part that both paced clients of rr share: a schedule, the requests under way, and the buffers.
 type pipeline struct {
 	pace
 	flight
 	messages
 }
 
-func openPipeline(w *worker) pipeline {
+func newPipeline(w *worker) pipeline {
 	p := pipeline{flight: newFlight(w.trial.flightSize()), messages: w.newMessages()}
 	p.pace.initSchedule(w)
 	return p
@@ -29,11 +29,11 @@ type pacedRequester struct {
 	timeoutReported bool
 }
 
-// responsesAtOnce is the size of the buffer for responses.
+// responsesAtOnce is the size in bytes of the buffer for responses.
 const responsesAtOnce = 64 << 10
 
 func openPacedRequester(w *worker) (flow, error) {
-	r := &pacedRequester{pipeline: openPipeline(w), size: w.trial.traits.Response}
+	r := &pacedRequester{pipeline: newPipeline(w), size: w.trial.traits.Response}
 	r.response = make([]byte, max(r.size, responsesAtOnce))
 	return r, nil
 }
@@ -107,7 +107,7 @@ func (r *pacedRequester) receiveResponses(w *worker) bool {
 
 // reportTimeout counts one timeout when the oldest request has waited too long. TCP will still deliver the response.
 func (r *pacedRequester) reportTimeout(w *worker) {
-	if sent, ok := r.oldestSent(); ok && !r.timeoutReported && w.trial.now()-sent > int64(w.trial.o.Timeout) {
+	if sent, ok := r.oldestSentTime(); ok && !r.timeoutReported && w.trial.now()-sent > int64(w.trial.o.Timeout) {
 		r.timeoutReported = true
 		w.countFailure(timedOut)
 	}
@@ -176,12 +176,12 @@ func (r *pacedDatagramRequester) receiveResponses(w *worker) bool {
 }
 
 func (r *pacedDatagramRequester) expireRequests(w *worker) {
-	sent, ok := r.oldestSent()
+	sent, ok := r.oldestSentTime()
 	if !ok {
 		return
 	}
 	now := w.trial.now()
-	for ; ok && now-sent > int64(w.trial.o.Timeout); sent, ok = r.oldestSent() {
+	for ; ok && now-sent > int64(w.trial.o.Timeout); sent, ok = r.oldestSentTime() {
 		r.removeRequest(r.head)
 		w.countFailure(timedOut)
 	}

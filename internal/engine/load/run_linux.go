@@ -22,29 +22,29 @@ const nudgeEvery = 2 * time.Millisecond
 // errGone is the error of a phase that ended early because no flow is left.
 var errGone = errors.New("every flow has ended")
 
-// edge is what Run reads at one end of the window.
+// edge is what Run reads at the start or the end of the window. Times are in ns.
 type edge struct {
 	at, process int64 // the time, and the CPU time of this process
-	waited      int64 // by the load threads for their CPUs
+	waited      int64 // how long the load threads have waited for their CPUs
 	states      map[*worker]sock.TCPState
 	drops       map[*worker]sock.Memory
 }
 
-// Run warms up, measures for the window and returns this side's observation. edges is called from Run's goroutine just
+// Run warms up, measures for the window and returns this side's observation. Run calls edges on its own goroutine, just
 // before the window opens (false) and just after it has closed (true). A server continues to serve afterwards, until
-// Close. Run returns within about 100 ms of ctx's end, with kind "cancelled"; every error is an *Error. A trial runs
+// Close. Run returns within about 100 ms after ctx ends, with kind "cancelled". Every error is an *Error. A trial runs
 // once.
 func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observation, error) {
 	if t.ran.Swap(true) {
 		return nil, usageError("%s: a trial runs once", t.name())
 	}
 	if err := t.awaitFirstClient(ctx); err != nil {
-		return nil, t.giveUp(ctx, err)
+		return nil, t.abortTrial(ctx, err)
 	}
 	rows := newRows(t)
 	t.openGate()
 	if err := t.warmUp(ctx, rows); err != nil {
-		return nil, t.giveUp(ctx, err)
+		return nil, t.abortTrial(ctx, err)
 	}
 	begin := edge{states: t.readTCPStates(), drops: t.readDrops(), waited: t.cpuWait()}
 	edges(false)
@@ -55,7 +55,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	rows.beginWindow(begin.at)
 	err := t.takeRowsFor(ctx, rows, t.o.Window)
 	if err != nil && err != errGone {
-		return nil, t.giveUp(ctx, err)
+		return nil, t.abortTrial(ctx, err)
 	}
 	waited := t.cpuWait() // threads of clients end soon
 	end := edge{at: t.now(), process: thread.ProcessCPUTime()}
@@ -64,8 +64,8 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	rows.endPhase()
 	end.states, end.drops = t.readTCPStates(), t.readDrops()
 	edges(true)
-	if err := t.settleDown(ctx, err != nil); err != nil {
-		return nil, t.giveUp(ctx, err)
+	if err := t.awaitSettledCounts(ctx, err != nil); err != nil {
+		return nil, t.abortTrial(ctx, err)
 	}
 	end.waited = max(waited, t.cpuWait()) // the remaining threads have run since the window: no wait is pending
 	return t.observeWindow(&begin, &end, rows)
@@ -77,13 +77,14 @@ func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
 	if err := t.takeRowsFor(ctx, rows, t.o.Warmup/2); err != nil {
 		return err
 	}
-	if err := t.settleWindows(); err != nil {
+	if err := t.switchToCUBIC(); err != nil {
 		return err
 	}
 	return t.takeRowsFor(ctx, rows, t.o.Warmup-t.o.Warmup/2)
 }
 
-// awaitFirstClient waits for the first client of a server that awaits one, at most t.o.Awaits.
+// awaitFirstClient waits for the first client of a server, at most t.o.Awaits. It does nothing if t.o.Awaits is 0, and
+// fails if ctx ends.
 func (t *Trial) awaitFirstClient(ctx context.Context) error {
 	if t.o.Awaits == 0 {
 		return nil
@@ -108,8 +109,8 @@ func (t *Trial) noteClient() {
 	}
 }
 
-// takeRowsFor waits for the time length and takes the progress rows meanwhile. It fails if ctx ends, and returns errGone if no
-// flow is left.
+// takeRowsFor waits for the time length and takes the progress rows meanwhile. It fails if ctx ends, and returns
+// errGone if no flow is left.
 func (t *Trial) takeRowsFor(ctx context.Context, rows *rows, length time.Duration) error {
 	end := t.now() + int64(length)
 	timer := time.NewTimer(0)
@@ -128,9 +129,9 @@ func (t *Trial) takeRowsFor(ctx context.Context, rows *rows, length time.Duratio
 	return nil
 }
 
-// settleDown waits until stragglers are in and every thread has marked the end of the window. early means that no flow
-// is left, so there are no stragglers.
-func (t *Trial) settleDown(ctx context.Context, early bool) error {
+// awaitSettledCounts waits until stragglers are in and every thread has marked the end of the window. early means that no flow
+// is left, so there are no stragglers. It fails if ctx ends.
+func (t *Trial) awaitSettledCounts(ctx context.Context, early bool) error {
 	if t.work.straggles && !early {
 		timer := time.NewTimer(drainTime)
 		defer timer.Stop()
@@ -173,8 +174,9 @@ func (t *Trial) workers() []*worker {
 	return t.roster.workers[:len(t.roster.workers):len(t.roster.workers)]
 }
 
-// giveUp stops the threads and returns the cause.
-func (t *Trial) giveUp(ctx context.Context, err error) error {
+// abortTrial stops the threads and returns the cause as an *Error: the end of ctx, or err with the most frequent failure of
+// the lost flows.
+func (t *Trial) abortTrial(ctx context.Context, err error) error {
 	t.phase.Store(stop)
 	if ctx.Err() != nil {
 		return &Error{Kind: KindCancelled, Op: t.name(), Err: context.Cause(ctx)}
@@ -200,8 +202,8 @@ func dominantKind(counts [kinds]uint64) kind {
 	return kind(slices.Index(counts[:], slices.Max(counts[:])))
 }
 
-// errorWithKind returns err with the most important kind of counts. Without counts it returns the trial's first failure outside
-// the load threads, or err as "no traffic".
+// errorWithKind returns err with the most important kind of counts. If all counts are 0 it returns the trial's first
+// failure outside the load threads, or else err as "no traffic".
 func (t *Trial) errorWithKind(counts [kinds]uint64, err error) error {
 	if k := dominantKind(counts); counts[k] > 0 {
 		return &Error{Kind: k.String(), Op: t.name(), Err: fmt.Errorf("%w (%d x %s)", err, counts[k], k)}

@@ -20,8 +20,8 @@ type schedule struct {
 	latest int64 // time of the latest event
 }
 
-// newSchedule returns an open loop of perSecond requests per second in bursts, as a Poisson process if random is not
-// nil.
+// newSchedule returns an open loop of perSecond requests per second in bursts. The bursts are a Poisson process if
+// random is not nil.
 func newSchedule(perSecond float64, burst int, random *rand.PCG) schedule {
 	return schedule{gap: 1e9 * float64(burst) / perSecond, burst: burst, random: random}
 }
@@ -48,8 +48,8 @@ func (s *schedule) drawGap() float64 {
 	return -math.Log(1-u) * s.gap
 }
 
-// dueTime returns the scheduled time of a request and true if one is due, with underWay requests without a response. The
-// request remains due until takeRequest.
+// dueTime returns the scheduled time of the next request, and true if it is due. underWay is the number of requests
+// without a response. The request remains due until takeRequest.
 func (s *schedule) dueTime(now int64, underWay int) (int64, bool) {
 	if s.left > 0 {
 		return s.latest, true
@@ -79,7 +79,8 @@ func (s *schedule) dueTime(now int64, underWay int) (int64, bool) {
 // takeRequest removes the request that is due from the schedule.
 func (s *schedule) takeRequest() { s.left-- }
 
-// wakeTime returns the time of the next request; math.MaxInt64 in a closed loop.
+// wakeTime returns the scheduled time of the next request. It returns math.MaxInt64 if only a response makes the next
+// one due.
 func (s *schedule) wakeTime() int64 {
 	switch {
 	case s.left > 0:
@@ -90,10 +91,10 @@ func (s *schedule) wakeTime() int64 {
 	return math.MaxInt64
 }
 
-// manyEvents is the most events that overdueCount draws one by one.
+// manyEvents is the largest number of events that overdueCount draws one by one.
 const manyEvents = 100_000
 
-// overdueCount returns how many requests of an open loop are due at now and not taken.
+// overdueCount returns how many requests of an open loop are due at now but not taken. It returns 0 in a closed loop.
 func (s *schedule) overdueCount(now int64) uint64 {
 	if s.gap == 0 {
 		return 0
@@ -114,10 +115,11 @@ func (s *schedule) overdueCount(now int64) uint64 {
 }
 
 const (
-	// quantum is the shortest sleep of a paced sender in ns. Datagrams that are due within one quantum go out together, so
-	// the sender never spins: its CPU time remains the cost of the path.
+	// quantum is the shortest sleep of a paced sender in ns. Datagrams that are due within one quantum are sent
+	// together, so the sender never spins: its CPU time remains the cost of the path.
 	quantum = 100_000
-	// backlogNs bounds what a stalled sender catches up: it skips datagrams that were due longer ago.
+	// backlogNs is how far behind its schedule a stalled sender may catch up, in ns. It skips datagrams that were due
+	// longer ago.
 	backlogNs = 10_000_000
 	// catchUp bounds the rate of a sender that is behind, as a multiple of its rate. Sent at once, the datagrams of a
 	// few milliseconds would overflow the receiver's socket, and the sender would cause the loss.

@@ -156,16 +156,16 @@ func TestFlight(t *testing.T) {
 	if _, ok := f.removeRequest(2); ok {
 		t.Error("a second answer to 2")
 	}
-	if sent, ok := f.oldestSent(); !ok || sent != 200 || f.count != 3 || !f.isFull() {
+	if sent, ok := f.oldestSentTime(); !ok || sent != 200 || f.count != 3 || !f.isFull() {
 		t.Errorf("oldest %d %v, %d under way", sent, ok, f.count)
 	}
 	f.removeRequest(0)
 	f.removeRequest(1)
-	if sent, _ := f.oldestSent(); sent != 203 || f.head != 3 {
+	if sent, _ := f.oldestSentTime(); sent != 203 || f.head != 3 {
 		t.Errorf("oldest %d, head %d", sent, f.head)
 	}
 	f.removeRequest(3)
-	if _, ok := f.oldestSent(); ok || f.count != 0 || f.isFull() {
+	if _, ok := f.oldestSentTime(); ok || f.count != 0 || f.isFull() {
 		t.Error("something is left")
 	}
 }

@@ -31,9 +31,10 @@ func (s *share) hasName(name []byte) bool {
 	return s.length == len(name) && string(s.name[:s.length]) == string(name)
 }
 
-// findSlot returns the slot that counts name: noShare for an empty name, the last slot for a name without a slot of its
-// own. likely is a slot to try first, or noShare. It copies a new name, so name may be a part of a buffer.
-func (s *shares) findSlot(name []byte, likely int) int {
+// findOrAddSlot returns the slot that counts name, and adds name if it is new. It returns noShare for an empty name, and the
+// last slot if name has no slot of its own. likely is a slot to try first, or noShare. findSlot copies a new name, so
+// name may be a part of a buffer.
+func (s *shares) findOrAddSlot(name []byte, likely int) int {
 	if len(name) == 0 {
 		return noShare
 	}
@@ -64,7 +65,7 @@ func (s *shares) findSlot(name []byte, likely int) int {
 	}
 }
 
-// countResponse notes a response; first means the first of its connection.
+// countResponse counts a response of the backend in slot. first means that it is the first response of its connection.
 func (s *shares) countResponse(slot int, first bool) {
 	if slot == noShare {
 		return
@@ -75,8 +76,8 @@ func (s *shares) countResponse(slot int, first bool) {
 	}
 }
 
-// addTo adds the counts to m, by the name of the backend.
-func (s *shares) addTo(m map[string]sample.Backend) {
+// addCountsTo adds the counts of each backend to m, by the name of the backend.
+func (s *shares) addCountsTo(m map[string]sample.Backend) {
 	for i := range s.slots {
 		slot := &s.slots[i]
 		if slot.requests == 0 {

@@ -13,15 +13,15 @@ func TestShares(t *testing.T) {
 	var s shares
 	last := noShare
 	for i := range 10 {
-		last = s.findSlot(fmt.Appendf(nil, "pod-%d", i%3), last)
+		last = s.findOrAddSlot(fmt.Appendf(nil, "pod-%d", i%3), last)
 		s.countResponse(last, i < 4)
 	}
-	s.countResponse(s.findSlot(nil, last), true)                 // who gives no name is nobody
-	s.findSlot([]byte("never counted"), last)                    // and this one did nothing
-	s.countResponse(s.findSlot([]byte("pod-0"), noShare), false) // without a guess
-	s.countResponse(s.findSlot([]byte(strings.Repeat("x", 200)), last), true)
+	s.countResponse(s.findOrAddSlot(nil, last), true)                 // who gives no name is nobody
+	s.findOrAddSlot([]byte("never counted"), last)                    // and this one did nothing
+	s.countResponse(s.findOrAddSlot([]byte("pod-0"), noShare), false) // without a guess
+	s.countResponse(s.findOrAddSlot([]byte(strings.Repeat("x", 200)), last), true)
 	got := map[string]sample.Backend{"pod-1": {Requests: 1}} // of another thread
-	s.addTo(got)
+	s.addCountsTo(got)
 	want := map[string]sample.Backend{
 		"pod-0": {Requests: 5, Connections: 2}, "pod-1": {Requests: 4, Connections: 1}, "pod-2": {Requests: 3, Connections: 1},
 		otherBackends: {Requests: 1, Connections: 1},
@@ -40,13 +40,13 @@ func TestSharesAreBounded(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1, func() { // runs twice
 		for _, name := range names {
-			s.countResponse(s.findSlot(name, noShare), true)
+			s.countResponse(s.findOrAddSlot(name, noShare), true)
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	got := map[string]sample.Backend{}
-	s.addTo(got)
+	s.addCountsTo(got)
 	var sum uint64
 	for _, b := range got {
 		sum += b.Requests

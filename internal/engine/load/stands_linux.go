@@ -40,8 +40,9 @@ func (t *Trial) Stands() string {
 	return said
 }
 
-// stallReason returns why a thread does not progress, "" if it does or the cause is unknown. state is the kernel's letter for
-// its state. in is the time since the last reading, and used the thread's CPU time in it, both in ns.
+// stallReason returns why a thread makes no progress. It returns "" if the thread does, or if the cause is unknown.
+// state is the letter of the kernel for the thread's state. used is the CPU time of the thread since the last reading,
+// and in is the time since then, both in ns.
 func stallReason(state byte, used, in int64) string {
 	if float64(used) >= starved*float64(in) {
 		return ""
@@ -56,8 +57,8 @@ func stallReason(state byte, used, in int64) string {
 	return ""
 }
 
-// cpuWait returns how long the load threads have waited for their CPUs since they began, in ns, where the kernel reports
-// it.
+// cpuWait returns how long the load threads have waited for their CPUs since they began, in ns. Threads for which the
+// kernel does not report it count as 0.
 func (t *Trial) cpuWait() (ns int64) {
 	for _, w := range t.workers() {
 		n, _ := proc.WaitOf(int(w.count.thread.Load()))

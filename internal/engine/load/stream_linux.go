@@ -33,8 +33,8 @@ func streamWork(s plan.Stream, client bool) work {
 	return w
 }
 
-// openBeside returns the flow of the last worker of rr: a stream that runs at the same time.
-func openBeside(w *worker) (flow, error) {
+// openBackgroundStream returns the flow of the additional worker of rr: a stream that runs at the same time as the requests.
+func openBackgroundStream(w *worker) (flow, error) {
 	w.beside, w.spin = true, false
 	if w.isServer() {
 		return &receiver{buffer: incompressibleBytes(plan.DefaultStreamMessage)}, nil
@@ -58,7 +58,7 @@ func openSender(w *worker) (flow, error) {
 	return &fileSender{file: file, size: len(message)}, nil
 }
 
-// incompressibleBytes returns n pseudo-random bytes, always the same, which cannot be compressed.
+// incompressibleBytes returns n pseudo-random bytes, which cannot be compressed. They are the same in every call.
 func incompressibleBytes(n int) []byte {
 	b := make([]byte, n)
 	state := uint32(2463534242)
@@ -129,7 +129,8 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 	return w.finishSend(fd, b, n, e)
 }
 
-// finishSend does the rest of sendAll after its first call, which returned n and e.
+// finishSend completes sendAll after its first call, which returned n and e. It returns false if the thread should
+// leave.
 func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
 	for ; ; n, e = sock.Send(fd, b, 0) {
 		if e == 0 && n == len(b) {
@@ -151,7 +152,8 @@ func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	return w.finishRecv(fd, b, since, n, e)
 }
 
-// finishRecv does the rest of recvAll after its first call, which returned n and e.
+// finishRecv completes recvAll after its first call, which returned n and e. It returns false if the thread should
+// leave.
 func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errno) bool {
 	for ; ; n, e = w.recv(fd, b, sock.WaitAll) {
 		switch {
@@ -178,7 +180,7 @@ func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errn
 // server, an odd index back. So each direction has its own sockets, as with two programs that each send, and the
 // acknowledgements of one direction share the path with the other.
 
-// openBidirectional makes a worker the sender or the receiver of its flow.
+// openBidirectional returns the sender or the receiver of the worker's flow.
 func openBidirectional(w *worker) (flow, error) {
 	s := specOf[plan.Stream](w)
 	s.Bidirectional, s.Reverse = false, w.index%2 == 1

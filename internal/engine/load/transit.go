@@ -2,17 +2,17 @@ package load
 
 import "github.com/cnibench/cnibench/internal/measure/sample"
 
-// mostPassages is how many datagrams a side keeps for its distribution of transit times; all flows share them.
+// mostPassages is how many transit times one side keeps for their distribution. All flows share this number.
 const mostPassages = 1 << 18
 
-// passage is when a datagram arrived and its transit time, by two clocks that need not agree.
+// passage is the arrival of a datagram: the time, and how long it was on its way. The two sides' clocks need not agree.
 type passage struct{ at, transit int64 }
 
-// transits stores transit times of the window, because the least is known only at the end. When the room is full, it
+// transits stores transit times of the window, because the shortest is known only at the end. When the room is full, it
 // drops every second transit time, and from then on keeps only every stride-th.
 type transits struct {
 	kept    []passage
-	stride  int // of how many datagrams one is kept
+	stride  int // one of this many datagrams is kept
 	skipped int
 	least   int64 // of all
 }
@@ -41,9 +41,9 @@ func (s *transits) addPassage(at, transit int64) {
 	s.kept = append(s.kept, passage{at, transit})
 }
 
-// excessHistogram returns the distribution of how much transit times exceed the least of the window (RFC 5481), nil without
-// datagrams. apart means that the sides are on two machines, whose clocks drift. The excess is then that over the line from
-// lowestLine, which follows the drift.
+// excessHistogram returns the distribution of how much transit times exceed the shortest of the window (RFC 5481). It
+// returns nil without datagrams. apart means that the sides are on two machines, whose clocks drift. The excess is then
+// measured from the line of lowestLine, which follows the drift.
 func (s *transits) excessHistogram(apart bool) *sample.Histogram {
 	if len(s.kept) == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (s *transits) excessHistogram(apart bool) *sample.Histogram {
 	return h
 }
 
-// lowestLine returns two points of the line below all passages that is nearest to them: the edge of their lower convex hull
-// at the middle of the time (Moon, Skelly and Towsley 1999).
+// lowestLine returns two points of a line that no passage is below and that is close to the passages. The line is an
+// edge of their lower convex hull, at the middle of the time (Moon, Skelly and Towsley 1999).
 func (s *transits) lowestLine() (a, b passage) {
 	var hull []passage
 	for _, p := range s.kept {

@@ -79,7 +79,7 @@ func (s *datagramSender) step(w *worker) bool {
 // datagramReceiver is the receiving end of a stream over UDP.
 type datagramReceiver struct {
 	batch *sock.Batch
-	// size is the length of each datagram if a receive returned several at once, 0 if it returned one.
+	// size is the length of each datagram in bytes if one receive may return several together, 0 if it returns one.
 	size     int
 	ledger   ledger
 	transits transits
@@ -102,7 +102,7 @@ func openDatagramReceiver(w *worker) (flow, error) {
 	return r, nil
 }
 
-// noteEdge begins the counts of the window at edge 0, and ends them at edge 1.
+// noteEdge starts the counts of the window at edge 0, and ends them at edge 1.
 func (r *datagramReceiver) noteEdge(_ *worker, edge int) {
 	if edge == 0 {
 		r.ledger.openWindow()

@@ -29,14 +29,14 @@ type tally struct {
 	at, cpu                    int64
 }
 
-// size is the payload of each operation, for workloads with a constant payload; others count bytes.
+// size is the payload of each operation in bytes. It is 0 for workloads whose payload varies; these count bytes.
 type size struct{ sent, received uint64 }
 
 // distributions are the round-trip and connect times. A workload without one of them has no histograms for it.
 type distributions struct{ rtt, connect times }
 
-// times are the times in the window: those that began while the machine was undisturbed, and the others. Without a
-// yardstick all are in others.
+// times are the times measured in the window. Those that began while the machine was undisturbed are separate from the
+// others. Without a yardstick all are in others.
 type times struct{ undisturbed, others *sample.Histogram }
 
 func (w *worker) newTimes() times {
@@ -80,7 +80,7 @@ type worker struct {
 	cpu  struct{ before, used int64 } // CPU time of the thread in ns: before its work for the load, and at the latest reading by Run
 	nice int                          // the thread's priority, negative before others
 
-	edges [2]tally // counters at the begin and the end of the window
+	edges [2]tally // counters at the start and the end of the window
 	cause kind     // why the flow was lost
 	hist  distributions
 }
@@ -95,8 +95,8 @@ type flow interface {
 // starter is a flow with work at the start of its thread.
 type starter interface{ begin(w *worker) }
 
-// edged is a flow with its own counters. noteEdge is called just before the thread marks an edge of the window: 0 is the
-// begin, 1 the end.
+// edged is a flow with its own counters. noteEdge is called just before the thread marks an edge of the window: 0 is
+// the start, 1 the end.
 type edged interface{ noteEdge(w *worker, edge int) }
 
 // closer is a flow that has its own descriptors. It is closed when its thread has left.
@@ -181,7 +181,7 @@ func (w *worker) main(ready chan<- error) {
 		before := n
 		n = w.count.operations.Load()
 		w.idle = n == before
-		if yard != nil && yard.countUntilLook() {
+		if yard != nil && yard.countStep() {
 			yard.readIfDue(w)
 		}
 	}
@@ -210,7 +210,7 @@ func (w *worker) enterPhase(p int32) bool {
 	return p < w.leaveAt
 }
 
-// leave marks the edges that are still open: a flow that ends in the warm-up counts for nothing.
+// leave marks the edges that are not marked yet. A flow that ends in the warm-up counts for nothing.
 func (w *worker) leave() {
 	if w.phase < drain {
 		w.edges[1] = w.currentTally()
@@ -227,7 +227,7 @@ func (w *worker) leave() {
 	}
 }
 
-// publishPhase publishes that everything before p is marked; Run may then read the thread's own data.
+// publishPhase tells Run that the thread has marked everything before p. Run may then read the thread's own data.
 func (w *worker) publishPhase(p int32) {
 	settled := w.trial.settledPhase()
 	first := w.phase < settled && p >= settled
@@ -238,8 +238,8 @@ func (w *worker) publishPhase(p int32) {
 	}
 }
 
-// edgeTally returns the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so
-// its edge has the time at which Run changed the phase.
+// edgeTally returns the tally at an edge. An idle thread may notice a new phase late. It has completed nothing since
+// then, so its tally has the time at which Run changed the phase.
 func (w *worker) edgeTally(edge int) tally {
 	n := w.currentTally()
 	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
@@ -292,8 +292,8 @@ func (w *worker) survivesStreamError(e syscall.Errno) bool {
 	return w.loseFlow(k)
 }
 
-// survivesDatagramError handles a failed call on a datagram socket, and reports whether the flow continues. It counts the failure and
-// pauses, unless the call would have blocked or was interrupted.
+// survivesDatagramError handles a failed call on a datagram socket, and reports whether the flow continues. It counts
+// the failure and pauses, unless the call would have blocked or was interrupted.
 func (w *worker) survivesDatagramError(e syscall.Errno) bool {
 	k := kindOfErrno(e)
 	switch {
@@ -307,8 +307,8 @@ func (w *worker) survivesDatagramError(e syscall.Errno) bool {
 	return true
 }
 
-// spinsAtOnce bounds the polls of a spinning thread between checks of the phase. A pulse does the same for a sleeping
-// one.
+// spinsAtOnce bounds the polls of a spinning thread between two checks of the phase. A sleeping thread checks it at
+// each pulse.
 const spinsAtOnce = 4096
 
 // recv calls sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or
@@ -349,7 +349,7 @@ type work struct {
 	timeout   time.Duration                  // of one exchange, 0 for the default
 	standing  bool                           // flows are connected once, before the trial
 	sends     bool                           // sends without a request, so it must wait for Run
-	timed     bool                           // its socket has timeouts instead of a pulse
+	timed     bool                           // its socket has timeouts, and its thread no pulse
 	straggles bool                           // datagrams of the window may arrive after it
 	mayIdle   bool                           // a side that completes nothing has not failed
 	queues    bool                           // the server's threads take connections from one listener

@@ -13,7 +13,8 @@ const (
 	// yardEvery is the time between two readings of a client's yardstick in ns. A server reads half as often, because a
 	// request waits meanwhile.
 	yardEvery = 1_000_000
-	// yardSteps is how many steps of arithmetic a reading is made of, yardWarm how many precede it untimed.
+	// yardSteps is the number of timed steps of arithmetic in a reading. yardWarm is the number of untimed steps before
+	// them.
 	yardSteps, yardWarm = 600, 20
 	// yardSpan is the number of the latest readings whose median is the state of the machine.
 	yardSpan = 15
@@ -41,7 +42,7 @@ type yardstick struct {
 	at             [4]uint32
 }
 
-// newYardstick returns the yardstick of a side, nil without rows or without a CPU for the load alone.
+// newYardstick returns the yardstick of a side. It returns nil if the trial has no rows, or no CPU for the load alone.
 func newYardstick(t *Trial) *yardstick {
 	if t.o.Interval == 0 || len(t.o.CPUs) == 0 {
 		return nil
@@ -53,8 +54,8 @@ func newYardstick(t *Trial) *yardstick {
 	return y
 }
 
-// countUntilLook counts an operation, and reports whether it is time to look at the clock.
-func (y *yardstick) countUntilLook() bool {
+// countStep counts an operation, and reports whether it is time to read the clock.
+func (y *yardstick) countStep() bool {
 	y.steps++
 	return y.steps >= y.next
 }
@@ -100,7 +101,7 @@ func (y *yardstick) addReading(took int64) {
 	y.readings.Add(1)
 }
 
-// takeMean returns the mean state since the last call in ns, 0 without a reading.
+// takeMean returns the mean state since the last call in ns. It returns 0 without a yardstick or a reading.
 func (y *yardstick) takeMean() int64 {
 	if y == nil {
 		return 0

@@ -40,8 +40,8 @@ func TestYardstick(t *testing.T) {
 	}
 }
 
-// TestYardstickQuickReading: one reading that happens to be quick, the first one, is not the machine's full speed: times after it are
-// undisturbed all the same. No time is, before half of the span has been read.
+// TestYardstickQuickReading: one reading that happens to be quick, the first one, is not the machine's full speed: times
+// after it are undisturbed all the same. No time is, before half of the span has been read.
 func TestYardstickQuickReading(t *testing.T) {
 	y := &yardstick{fastest: math.MaxInt64}
 	y.addReading(700)

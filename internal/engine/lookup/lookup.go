@@ -50,8 +50,8 @@ const (
 	Failed
 )
 
-// MaxMessage is room for an answer of our server: without EDNS a datagram has 512 bytes, and a name of 255 bytes occurs
-// twice in it.
+// MaxMessage is the size in bytes of a buffer for any answer of our server. Without EDNS a datagram has 512 bytes, and
+// a name of 255 bytes occurs twice in it.
 const MaxMessage = 1232
 
 // question is a name with the two messages that query it.
@@ -75,8 +75,8 @@ type Names struct {
 	stream    bool
 }
 
-// New returns the questions for a name under a configuration, for A and AAAA if pair, over TCP alone if stream. It
-// fails without a server, or for an invalid name.
+// New returns the queries for a name and its search list. They are for A and AAAA if pair is true, otherwise for A, and
+// go over TCP alone if stream is true. New fails if c has no server or the name is invalid.
 func New(name string, c names.Config, pair, stream bool) (*Names, error) {
 	if len(c.Servers) == 0 {
 		return nil, fmt.Errorf("no name server is known: /etc/resolv.conf names none")
@@ -116,7 +116,7 @@ type Lookup struct {
 	found, failed bool
 	// Stream means that queries go over TCP.
 	Stream bool
-	// Deadline is when to call Expire, by the clock of the caller.
+	// Deadline is when to call Expire, in ns by the clock of the caller.
 	Deadline int64
 	Account
 }
@@ -207,9 +207,9 @@ func (l *Lookup) Take(message []byte, now int64) Do {
 func (l *Lookup) evaluateAnswers(now int64) Do {
 	switch {
 	case l.found:
-		return l.endWith(Found)
+		return l.endResolution(Found)
 	case l.at+1 == len(l.names.questions):
-		return l.endWith(NoName)
+		return l.endResolution(NoName)
 	}
 	l.at++
 	l.try, l.single = 0, 0
@@ -251,10 +251,10 @@ func (l *Lookup) retryOrEnd(now int64, why Result) Do {
 		l.try, l.single = 0, 0
 		return l.beginAttempt(now)
 	}
-	return l.endWith(why)
+	return l.endResolution(why)
 }
 
-func (l *Lookup) endWith(r Result) Do {
+func (l *Lookup) endResolution(r Result) Do {
 	l.Result, l.Deadline = r, 0
 	return Done
 }

@@ -103,7 +103,7 @@ func (t *Trial) invalidReason() string {
 	return ""
 }
 
-func asError(op string, err error) *load.Error {
+func newLoadError(op string, err error) *load.Error {
 	var known *load.Error
 	if errors.As(err, &known) {
 		return known
@@ -123,26 +123,26 @@ func (t *Trial) openListener() error {
 	}
 	address, err := netip.ParseAddr(cmp.Or(t.o.Address, "::"))
 	if err != nil {
-		return asError("listen", err)
+		return newLoadError("listen", err)
 	}
 	fd, e := sock.Socket(sock.Family(address), sock.Stream, 0)
 	if e != 0 {
-		return asError("socket", e)
+		return newLoadError("socket", e)
 	}
 	t.listen = fd
 	if err := errors.Join(sock.SetReuse(fd, false), sock.SetTimeouts(fd, setupTick), t.setSocketOptions(fd)); err != nil {
-		return asError("listen", err)
+		return newLoadError("listen", err)
 	}
 	at := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.o.Port)), sock.Family(address))
 	if e := sock.Bind(fd, &at); e != 0 {
-		return asError(fmt.Sprintf("listen at %s", at.AddrPort()), e)
+		return newLoadError(fmt.Sprintf("listen at %s", at.AddrPort()), e)
 	}
 	if e := sock.Listen(fd, t.shape.Members); e != 0 {
-		return asError("listen", e)
+		return newLoadError("listen", e)
 	}
 	bound, err := sock.Local(fd)
 	if err != nil {
-		return asError("listen", err)
+		return newLoadError("listen", err)
 	}
 	t.port = int(bound.AddrPort().Port())
 	return nil
@@ -163,15 +163,15 @@ func (t *Trial) dialMember(ctx context.Context, rank int) error {
 	op := "connect to " + t.memberName(rank)
 	address, err := netip.ParseAddr(peer.Address)
 	if err != nil {
-		return asError(op, err)
+		return newLoadError(op, err)
 	}
 	fd, e := sock.Socket(sock.Family(address), sock.Stream, 0)
 	if e != 0 {
-		return asError(op, e)
+		return newLoadError(op, e)
 	}
 	t.links[rank] = newLink(rank, fd)
 	if err := errors.Join(t.setSocketOptions(fd), sock.SetTimeouts(fd, setupTick)); err != nil {
-		return asError(op, err)
+		return newLoadError(op, err)
 	}
 	to := sock.NewAddr(netip.AddrPortFrom(address, uint16(peer.Port)), sock.Family(address))
 	for deadline := time.Now().Add(t.o.Setup); ; {
@@ -180,20 +180,20 @@ func (t *Trial) dialMember(ctx context.Context, rank int) error {
 			break
 		}
 		if e != syscall.EINPROGRESS && e != syscall.EALREADY && e != syscall.EINTR {
-			return asError(op, e)
+			return newLoadError(op, e)
 		}
 		if err := ctx.Err(); err != nil {
 			return &load.Error{Kind: load.KindCancelled, Op: op, Err: err}
 		}
 		if time.Now().After(deadline) {
-			return asError(op, syscall.ETIMEDOUT)
+			return newLoadError(op, syscall.ETIMEDOUT)
 		}
 	}
 	var greeting [greetingSize]byte
 	binary.BigEndian.PutUint32(greeting[:], greetingMagic)
 	binary.BigEndian.PutUint32(greeting[4:], uint32(t.o.Seat.Rank))
 	if n, e := sock.Send(fd, greeting[:], 0); n != greetingSize {
-		return asError(op, e) // an empty socket buffer has room for it
+		return newLoadError(op, e) // an empty socket buffer has room for it
 	}
 	return nil
 }
@@ -209,11 +209,11 @@ func (t *Trial) acceptMembers(ctx context.Context) error {
 				return err
 			}
 			if time.Now().After(deadline) {
-				return asError("wait for "+t.missingMembers(), syscall.ETIMEDOUT)
+				return newLoadError("wait for "+t.missingMembers(), syscall.ETIMEDOUT)
 			}
 			continue
 		case e != 0:
-			return asError("accept", e)
+			return newLoadError("accept", e)
 		}
 		var greeting [greetingSize]byte
 		late := time.Now().Add(greetingTime)
@@ -270,7 +270,7 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	}
 	p, err := newPlayer(t, edge)
 	if err != nil {
-		return nil, asError("prepare", err)
+		return nil, newLoadError("prepare", err)
 	}
 	result := make(chan error, 1)
 	t.ended.Go(func() {
@@ -286,21 +286,21 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 		t.stop.Store(true)
 		err = <-result
 	}
-	if o := p.observeLoss(err); o != nil && ctx.Err() == nil {
+	if o := p.lossObservation(err); o != nil && ctx.Err() == nil {
 		return o, nil
 	}
 	if err != nil {
 		return nil, t.endError(ctx, err)
 	}
-	return p.observeWindow(), nil
+	return p.windowObservation(), nil
 }
 
-// endError returns why a trial ended; the end of its context takes precedence.
+// endError returns err as a *load.Error. If ctx has ended, it returns the cause of ctx instead.
 func (t *Trial) endError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &load.Error{Kind: load.KindCancelled, Op: t.o.Workload.String(), Err: context.Cause(ctx)}
 	}
-	return asError(t.o.Workload.String(), err)
+	return newLoadError(t.o.Workload.String(), err)
 }
 
 // Close ends the thread and closes the sockets. Calling it again does nothing.
@@ -331,7 +331,7 @@ func (t *Trial) Close() (err error) {
 func (t *Trial) pinThread() error {
 	if n := len(t.o.CPUs); n > 0 {
 		if err := thread.SetCPUs([]int{t.o.CPUs[t.o.Seat.Rank%n]}); err != nil {
-			return asError("pin", err)
+			return newLoadError("pin", err)
 		}
 	}
 	return thread.SharpTimers()

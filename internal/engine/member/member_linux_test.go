@@ -156,8 +156,8 @@ func TestLostMemberIsNamed(t *testing.T) {
 	}
 }
 
-// TestLostMemberLeavesAnAccount: where a job continues, the first member tells of the steps before: it missed the member, or the
-// controller says that one is silent.
+// TestLostMemberLeavesAnAccount: where a job continues, the first member tells of the steps before: it missed the member, or
+// the controller says that one is silent.
 func TestLostMemberLeavesAnAccount(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		all := gang(t, "job(pattern=shuffle,size=100000,lost=continue)", time.Hour)

@@ -30,7 +30,7 @@ const doneSize = 24
 // noRank is the rank in the answer of a member that waited for no particular member.
 const noRank = math.MaxUint64
 
-// leg is a transfer from the view of one of its ends.
+// leg is a transfer as one of its ends sees it.
 type leg struct {
 	number, bytes int
 	needs         []int // numbers of the transfers that must arrive before it is sent
@@ -50,13 +50,13 @@ type link struct {
 	// words are control bytes to send, heard the received bytes of an incomplete message.
 	words   []byte
 	heard   []byte
-	writing bool // watched for room
+	writing bool // whether the poll watches for room
 }
 
 func newLink(rank, fd int) *link { return &link{rank: rank, fd: fd} }
 
-// rewind prepares the legs of the next step.
-func (l *link) rewind() {
+// resetLegs prepares the legs of the next step.
+func (l *link) resetLegs() {
 	l.sent, l.got, l.outLeft, l.inLeft = 0, 0, 0, 0
 	if len(l.out) > 0 {
 		l.outLeft = l.out[0].bytes
@@ -76,14 +76,14 @@ type player struct {
 	t      *Trial
 	edge   func(end bool)
 	poll   *sock.Poll
-	links  []*link // without the gap of this member
+	links  []*link // to all other members, in order of rank
 	buffer []byte
 	// came marks the transfers that have arrived in this step.
 	came []bool
 	// open is when the member may send, math.MaxInt64 before its step has begun.
 	open int64
 	step struct {
-		began      int64 // of the exchange; 0 before
+		began      int64 // when the exchange began; 0 before
 		last       int   // rank of the member whose data arrived last
 		lastAt     int64
 		secondLast int64 // when the last data of the other members had arrived
@@ -139,7 +139,7 @@ func newPlayer(t *Trial, edge func(bool)) (*player, error) {
 		if e := poll.Add(l.fd, sock.Readable, uint32(l.rank)); e != 0 {
 			return nil, e
 		}
-		l.rewind()
+		l.resetLegs()
 		p.links = append(p.links, l)
 	}
 	if own == 0 {
@@ -176,7 +176,7 @@ func (p *player) main() error {
 		var answer [doneSize]byte
 		switch word[0] {
 		case goOpen, goEnd:
-			p.markEdge(word[0])
+			p.recordEdge(word[0])
 		case goWarm, goStep:
 			p.beginStep()
 			exchange, late, err := p.playStep()
@@ -208,23 +208,23 @@ type late struct {
 func (p *player) directJob() error {
 	warm := p.now() + int64(p.t.o.Warmup)
 	for first := true; first || p.now() < warm; first = false {
-		if err := p.runAll(goWarm); err != nil {
+		if err := p.runStepOrEdge(goWarm); err != nil {
 			return err
 		}
 	}
-	if err := p.runAll(goOpen); err != nil {
+	if err := p.runStepOrEdge(goOpen); err != nil {
 		return err
 	}
 	for first := true; first || p.now() < p.begin.at+int64(p.t.o.Window); first = false {
-		if err := p.runAll(goStep); err != nil {
+		if err := p.runStepOrEdge(goStep); err != nil {
 			return err
 		}
 	}
-	return p.runAll(goEnd)
+	return p.runStepOrEdge(goEnd)
 }
 
-// runAll begins a step or an edge at every member, and waits until all have finished it.
-func (p *player) runAll(what byte) error {
+// runStepOrEdge begins a step or an edge at every member, and waits until all have finished it.
+func (p *player) runStepOrEdge(what byte) error {
 	began := p.now()
 	if what == goWarm || what == goStep {
 		p.beginStep() // the first member to receive it may send before the last receives it
@@ -237,7 +237,7 @@ func (p *player) runAll(what byte) error {
 	longest, own := int64(0), late{of: noRank}
 	switch what {
 	case goOpen, goEnd:
-		p.markEdge(what)
+		p.recordEdge(what)
 	default:
 		var err error
 		if longest, own, err = p.playStep(); err != nil {
@@ -282,8 +282,8 @@ func (p *player) countExchange(rank int, ns int64, l late, counts bool) {
 	}
 }
 
-// markEdge reads the counters at an edge of the window, and calls edge.
-func (p *player) markEdge(what byte) {
+// recordEdge reads the counters at an edge of the window, and calls edge.
+func (p *player) recordEdge(what byte) {
 	read := func() tally {
 		return tally{p.now(), thread.CPUTime(), thread.ProcessCPUTime(), p.sent, p.received, p.steps}
 	}
@@ -296,8 +296,8 @@ func (p *player) markEdge(what byte) {
 	p.edge(true)
 }
 
-// observeWindow returns the member's observation of the window.
-func (p *player) observeWindow() *sample.Observation {
+// windowObservation returns the member's observation of the window.
+func (p *player) windowObservation() *sample.Observation {
 	o := &sample.Observation{Side: p.t.o.Side, ElapsedNs: p.end.at - p.begin.at, Operations: p.end.steps - p.begin.steps,
 		BytesSent: p.end.sent - p.begin.sent, BytesReceived: p.end.received - p.begin.received,
 		CPU: sample.CPUTime{ThreadsNs: p.end.cpu - p.begin.cpu, ProcessNs: p.end.process - p.begin.process}}
@@ -307,9 +307,9 @@ func (p *player) observeWindow() *sample.Observation {
 	return o
 }
 
-// observeLoss returns the observation of the steps before a member was lost; nil if the trial ended otherwise or must
+// lossObservation returns the observation of the steps before a member was lost; nil if the trial ended otherwise or must
 // not continue.
-func (p *player) observeLoss(err error) *sample.Observation {
+func (p *player) lossObservation(err error) *sample.Observation {
 	var known *load.Error
 	lost := errors.Is(err, errStopped) || errors.As(err, &known) && known.Kind == kindGone
 	if !lost || !p.t.shape.Continues() || p.t.o.Seat.Rank != 0 {
@@ -360,7 +360,7 @@ func (p *player) playStep() (exchange int64, l late, err error) {
 	p.open, p.step.began, p.step.lastAt, p.step.secondLast = math.MaxInt64, 0, 0, 0
 	clear(p.came)
 	for _, l := range p.links {
-		l.rewind()
+		l.resetLegs()
 	}
 	return exchange, l, nil
 }
@@ -484,13 +484,13 @@ func (p *player) watchForRoom(l *link, room bool) error {
 		what |= sock.Writable
 	}
 	if e := p.poll.Change(l.fd, what, uint32(l.rank)); e != 0 {
-		return asError("epoll_ctl", e)
+		return newLoadError("epoll_ctl", e)
 	}
 	return nil
 }
 
-// waitAndReceive waits until a socket is ready or until due, at most a tick, and handles what has arrived. due 0 means no time.
-// It fails if the trial is given up.
+// waitAndReceive waits until a socket is ready or until due, at most a tick, and handles what has arrived. due is a
+// time of the monotonic clock in ns, 0 for none. It fails if the trial is given up.
 func (p *player) waitAndReceive(due int64) error {
 	if p.t.stop.Load() {
 		return errStopped
@@ -504,7 +504,7 @@ func (p *player) waitAndReceive(due int64) error {
 	}
 	n, e := p.poll.Wait(limit)
 	if e != 0 && e != syscall.EINTR {
-		return asError("epoll_wait", e)
+		return newLoadError("epoll_wait", e)
 	}
 	if n == 0 && limit > 0 {
 		p.updateStands()

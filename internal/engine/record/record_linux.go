@@ -20,6 +20,7 @@ const slack = 500 * time.Millisecond
 
 // Options say what is recorded.
 type Options struct {
+	// CPUs are the CPUs to sample, Rate the number of samples per second and CPU.
 	CPUs []int
 	Rate int
 	// Length is the longest time between Start and Finish.

@@ -18,8 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// life is how long a sampler waits for a request, in addition to the length of a trial: between two requests, the
-// pods of a run may be started.
+// life is how long a sampler waits for a request, in addition to the length of a trial. Between two requests the pods
+// of a run may have to start.
 const life = 2 * time.Minute
 
 // server is the state of a sampler.
@@ -146,7 +146,8 @@ func (s *server) endRecording(w control.SamplerWindow) (a control.SamplerAnswer,
 	return a, err
 }
 
-// rememberTasks remembers the threads of agents on this node. They exist while both sides run, and may be gone after the window.
+// rememberTasks adds the tasks of this node to s.tasks. The threads of agents exist while both sides run, but may be
+// gone after the window.
 func (s *server) rememberTasks() error {
 	tasks, err := proc.Tasks()
 	s.tasks = append(s.tasks, tasks...)

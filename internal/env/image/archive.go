@@ -25,7 +25,7 @@ const (
 )
 
 // WriteOCI writes the image to w as an OCI image layout in a tar archive. For an image of one platform it adds
-// manifest.json, which a Docker without containerd's image store reads to find the same blobs.
+// manifest.json. A Docker without containerd's image store finds the same blobs by this file.
 func (i *Image) WriteOCI(w io.Writer) error {
 	index, err := i.layoutIndex()
 	if err != nil {
@@ -86,7 +86,8 @@ func (i *Image) dockerManifest() ([]byte, error) {
 	return json.Marshal(tarball.Manifest{entry})
 }
 
-// taggedObject returns the object that the image's tag refers to: the index, or the image if it has only one platform.
+// taggedObject returns the object that the image's tag refers to. This is the index, or the image if it has only
+// one platform.
 func (i *Image) taggedObject() described {
 	if i.index != nil {
 		return i.index

@@ -24,7 +24,8 @@ type Binary struct {
 	File     string
 }
 
-// ParseBinary reads PLATFORM=FILE, such as linux/arm64=bin/cnibench-arm64.
+// ParseBinary parses PLATFORM=FILE, such as linux/arm64=bin/cnibench-arm64. It fails unless the platform is Linux
+// on a known architecture. It does not open the file.
 func ParseBinary(s string) (Binary, error) {
 	platform, file, ok := strings.Cut(s, "=")
 	if !ok || file == "" {
@@ -52,8 +53,8 @@ var machines = map[string]elf.Machine{
 
 const architectures = "amd64, arm64, arm, 386, riscv64, ppc64le, s390x, loong64"
 
-// verifiedContent returns the contents of the file. It fails unless the file is cnibench of the given version and of b's platform,
-// linked so that it starts without other files.
+// verifiedContent returns the contents of b's file. It fails unless the file is cnibench of the given version and
+// of b's platform. It also fails if the program needs other files to start.
 func (b Binary) verifiedContent(version string) ([]byte, error) {
 	content, err := os.ReadFile(b.File)
 	if err != nil {

@@ -51,7 +51,7 @@ var epoch = v1.Time{Time: time.Unix(0, 0).UTC()}
 type Spec struct {
 	// Name is the reference of the image; DefaultName returns one.
 	Name Name
-	// Version of cnibench, which every binary must have.
+	// Version is the version of cnibench that every binary must have.
 	Version string
 	// Binaries are one or more builds of cnibench, each for a different platform.
 	Binaries []Binary
@@ -106,7 +106,7 @@ func Build(s Spec) (*Image, error) {
 			errs = append(errs, err)
 			continue
 		}
-		image, err := buildPlatform(b.Platform, append([]packed{{strings.TrimPrefix(program, "/"), content}}, tools...), labels)
+		image, err := buildPlatformImage(b.Platform, append([]packed{{strings.TrimPrefix(program, "/"), content}}, tools...), labels)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -140,8 +140,8 @@ func (i *Image) setDigest(labels map[string]string) (err error) {
 	return err
 }
 
-// buildPlatform returns the image of one platform, with files and labels.
-func buildPlatform(platform v1.Platform, files []packed, labels map[string]string) (v1.Image, error) {
+// buildPlatformImage returns the image of one platform, with files and labels.
+func buildPlatformImage(platform v1.Platform, files []packed, labels map[string]string) (v1.Image, error) {
 	l, err := newLayer(files)
 	if err != nil {
 		return nil, err
@@ -201,8 +201,8 @@ func (i *Image) Only(platform string) (*Image, error) {
 	return nil, fmt.Errorf("the image is not for %s, but for %s", platform, strings.Join(i.Platforms(), ", "))
 }
 
-// newLayer packs files into the only layer of an image. The layer is compressed once, also for several archives and pushes.
-// If there are several files, some are tools, which may write files: the layer then has a writable /tmp.
+// newLayer packs files into the only layer of an image. The layer keeps its compressed form for further archives
+// and pushes. An image with more than one file has tools. They may write files, so the layer has a writable /tmp.
 func newLayer(files []packed) (v1.Layer, error) {
 	var text bytes.Buffer
 	archive := tar.NewWriter(&text)

@@ -45,17 +45,19 @@ func Targets() []string {
 	return []string{Kind + "[:CLUSTER]", Ctr + "[:NAMESPACE]", Docker}
 }
 
-// ParseTarget parses a target such as kind:NAME. The default name is the cluster "kind", or the namespace Kubelet for ctr.
+// ParseTarget parses a target such as kind:NAME. The default name is "kind" for a cluster of kind, and Kubelet for
+// the namespace of ctr. It fails for an unknown kind, for an empty name after the colon, and for docker with a
+// name.
 func ParseTarget(s string) (Target, error) {
 	t := Target{Kind: s}
 	if kind, name, named := strings.Cut(s, ":"); named {
 		if t = (Target{kind, name}); name == "" || kind == Docker {
-			return Target{}, badTarget(s)
+			return Target{}, targetError(s)
 		}
 	}
 	switch {
 	case !slices.Contains([]string{Kind, Ctr, Docker}, t.Kind):
-		return Target{}, badTarget(s)
+		return Target{}, targetError(s)
 	case t.Name != "":
 	case t.Kind == Kind:
 		t.Name = "kind"
@@ -65,7 +67,7 @@ func ParseTarget(s string) (Target, error) {
 	return t, nil
 }
 
-func badTarget(s string) error {
+func targetError(s string) error {
 	return advice.With(fmt.Errorf("unknown target %q of --load", s), "write one of "+strings.Join(Targets(), ", "))
 }
 
@@ -80,7 +82,7 @@ func (i *Image) Digested() (tagged, digested string) {
 func (i *Image) LoadCtr(ctx context.Context, namespace string) error {
 	tagged, digested := i.Digested()
 	argv := []string{"ctr", "-n", namespace}
-	if !isThere(socket) && isThere(socketK3s) {
+	if !fileExists(socket) && fileExists(socketK3s) {
 		argv = append(argv, "--address", socketK3s)
 	}
 	if err := runProgram(ctx, i.WriteOCI, append(slices.Clone(argv), "images", "import", "-")...); err != nil {
@@ -106,12 +108,12 @@ func (i *Image) LoadDocker(ctx context.Context) error {
 	return runProgram(ctx, only.WriteDocker, "docker", "load")
 }
 
-func isThere(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// lastWords is how long to read on from the output of a program that has ended, because its children may still write.
+// lastWords is how long the output of an ended program is still read. The children of the program may still write.
 const lastWords = time.Second
 
 // runProgram runs a program. write writes the program's stdin; nil means no stdin. The error contains the program's output.
@@ -123,7 +125,7 @@ func runProgram(ctx context.Context, write func(io.Writer) error, argv ...string
 	run := func(stdin io.Reader) error {
 		cmd.Stdin = stdin
 		if err := cmd.Run(); err != nil {
-			return explainProgram(ctx, err, argv, said.String())
+			return programError(ctx, err, argv, said.String())
 		}
 		return nil
 	}
@@ -137,8 +139,8 @@ func runProgram(ctx context.Context, write func(io.Writer) error, argv ...string
 	return err
 }
 
-// Pipe calls write and run concurrently; run reads what write writes. It returns the error of run, else the error of write.
-// If run returns before it has read everything, write fails with io.ErrClosedPipe.
+// Pipe calls write and run concurrently; run reads what write writes. It returns the error of run, or the error of
+// write if run succeeded. If run returns before it has read everything, write fails with io.ErrClosedPipe.
 func Pipe(write func(io.Writer) error, run func(io.Reader) error) error {
 	r, w := io.Pipe()
 	written := make(chan error, 1)
@@ -161,12 +163,12 @@ func programOutput(ctx context.Context, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, lastWords
 	if err := cmd.Run(); err != nil {
-		return "", explainProgram(ctx, err, argv, stderr.String())
+		return "", programError(ctx, err, argv, stderr.String())
 	}
 	return stdout.String(), nil
 }
 
-func explainProgram(ctx context.Context, err error, argv []string, said string) error {
+func programError(ctx context.Context, err error, argv []string, said string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -132,7 +132,7 @@ func TestLoadIsInterrupted(t *testing.T) {
 	out := fake(t, "ctr", `: > "$OUT/started"; exec sleep 60`)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
-		for !isThere(filepath.Join(out, "started")) {
+		for !fileExists(filepath.Join(out, "started")) {
 			runtime.Gosched()
 		}
 		cancel(reason)

@@ -12,14 +12,15 @@ import (
 )
 
 // Repositories of the image by default. A release pushes its image to ReleaseRepository. The registry of Repository
-// does not exist, so that a node without the image of a development build reports an error and asks no registry on the
-// internet.
+// does not exist. A node without the image of a development build therefore asks no registry on the internet, and
+// reports an error.
 const (
 	Repository        = "cnibench.local/cnibench"
 	ReleaseRepository = "ghcr.io/cnibench/cnibench"
 )
 
-// released matches the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1, but not a snapshot or a commit after a release.
+// released matches the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1. It does not match a snapshot or a commit
+// after a release.
 var released = pattern.New(`^v?[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?$`)
 
 // Released reports whether the version is a release, whose image is in a registry.
@@ -42,8 +43,8 @@ func DefaultName(version string) Name {
 	return Name{Repository, tagOf(version)}
 }
 
-// ParseName parses the reference s of an image. The default tag is made from version. It fails for a reference with a digest
-// and for the tag latest, because nodes may have an older image of that name.
+// ParseName parses the reference s of an image. The default tag is made from version. It fails for a reference with
+// a digest. It also fails for the tag latest, because nodes may have an older image of that name.
 func ParseName(s, version string) (Name, error) {
 	if strings.Contains(s, "@") {
 		return Name{}, advice.With(fmt.Errorf("image name %q has a digest, which is computed and not chosen", s), "leave out what follows the @")

@@ -21,9 +21,9 @@ type packed struct {
 	content []byte
 }
 
-// packPrograms reads installed programs for machine and returns them as files of the image, in a directory of its PATH, together
-// with their loaders and all libraries that they are linked with. Files that a program opens at run time are not included.
-// The error lists every fault.
+// packPrograms reads programs of this machine and returns them as files of the image, in its PATH. It adds their
+// loaders and all libraries that they are linked with. It does not add files that a program opens at run time. It
+// fails for a program that is not for machine. The error lists every fault.
 func packPrograms(files []string, machine elf.Machine) ([]packed, error) {
 	c := &closure{machine: machine, seen: map[string]bool{}}
 	for _, f := range files {
@@ -38,8 +38,8 @@ type closure struct {
 	machine elf.Machine
 	files   []packed
 	seen    map[string]bool // names in the image
-	// home is the directory in the image for all libraries. It is this machine's directory of the C library, because
-	// the loader searches this directory even without ld.so.cache, which the image does not have.
+	// home is the directory in the image for all libraries. It is this machine's directory of the C library. The
+	// loader searches that directory even without ld.so.cache, which the image does not have.
 	home string
 	errs []error
 }

@@ -54,7 +54,7 @@ func (i *Image) Push(ctx context.Context, p Push) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		return "", explainPush(err, p, tag.RegistryStr())
+		return "", pushError(err, p, tag.RegistryStr())
 	}
 	return p.Name.String() + "@" + i.Digest(), nil
 }
@@ -68,8 +68,8 @@ func (p Push) transport() http.RoundTripper {
 	return t
 }
 
-// explainPush adds the name of the image and advice to the error of a push.
-func explainPush(err error, p Push, registry string) error {
+// pushError adds the name of the image and advice to the error of a push.
+func pushError(err error, p Push, registry string) error {
 	wrapped := fmt.Errorf("push of %s: %w", p.Name, err)
 	var refused *transport.Error
 	var unverified *tls.CertificateVerificationError

@@ -64,7 +64,8 @@ func ToolsOf(ctx context.Context, reference string) (tools []string, known bool)
 	return tools, true
 }
 
-// MissingTools returns the error for an image that lacks the tools in missing. Its advice is how to make an image with all tools.
+// MissingTools returns the error for an image that lacks the tools in missing. Its advice is how to make an image with all
+// tools.
 func MissingTools(reference string, missing, tools []string) error {
 	return advice.With(fmt.Errorf("image %s has no %s, which the plan names", reference, strings.Join(missing, ", ")),
 		"make one where the tools are installed: cnibench image --with "+strings.Join(tools, ",")+" --push REFERENCE, then --image REFERENCE")
@@ -73,8 +74,8 @@ func MissingTools(reference string, missing, tools []string) error {
 // Local reports whether an image is in Repository, which no registry serves. Such an image must be loaded on the nodes.
 func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
 
-// Serving returns an image in present that has the version and all tools of wanted. Of several such images it returns the image
-// with the fewest tools. It returns wanted if there is no such image, or if wanted has no tools.
+// Serving returns an image in present that has the version and all tools of wanted. Of several such images it returns the
+// image with the fewest tools. It returns wanted if there is no such image, or if wanted has no tools.
 func Serving(wanted string, present []string) string {
 	base, tools, said := splitTools(wanted)
 	if !said {

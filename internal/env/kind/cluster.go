@@ -35,7 +35,7 @@ type containerEngine interface {
 type upOptions struct {
 	// Variant is the profile to install, with the version and the values of its chart.
 	Variant plan.Variant
-	// Kubeconfig is the file to create for the cluster, and to remove with it.
+	// Kubeconfig is the file to create for the cluster. It is removed with the cluster.
 	Kubeconfig string
 	// Charts is a file or a directory with charts and manifests to use instead of downloads. (optional)
 	Charts string
@@ -50,9 +50,9 @@ type kindCluster struct {
 	provider         containerEngine
 }
 
-// nameOf returns the name of the cluster for a variant: "cnibench-", the profile, and a hash of the variant's own settings if
-// it has any.
-func nameOf(v plan.Variant) string {
+// clusterName returns the name of the cluster for a variant: "cnibench-" and the profile. A hash follows if the variant
+// has settings of its own.
+func clusterName(v plan.Variant) string {
 	name := "cnibench-" + v.Profile()
 	if own := v.Conditions(); own != "" {
 		h := fnv.New32a()
@@ -62,8 +62,8 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// createCluster creates a cluster and installs the profile there. It fails if a cluster with this name exists already. After any
-// other error it removes the new cluster. The error also says if the removal failed.
+// createCluster creates a cluster and installs the profile there. It fails if a cluster with this name exists already. After
+// any other error it removes the new cluster. The error also says if the removal failed.
 func createCluster(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
@@ -86,7 +86,8 @@ func createCluster(ctx context.Context, p containerEngine, o upOptions) (*kindCl
 	return c, nil
 }
 
-// checkVariants returns an error that lists the variants for which no kind cluster can be made, nil if there are none.
+// checkVariants returns an error that lists the variants for which no kind cluster can be made. It returns nil if
+// there are none.
 func checkVariants(variants ...plan.Variant) error {
 	var faults []error
 	for _, name := range variants {
@@ -106,7 +107,7 @@ func checkAbsent(p containerEngine, variants ...plan.Variant) error {
 	}
 	var errs []error
 	for _, v := range variants {
-		if name := nameOf(v); slices.Contains(there, name) {
+		if name := clusterName(v); slices.Contains(there, name) {
 			errs = append(errs, advice.With(fmt.Errorf("there is a kind cluster %s already", name), "kind delete cluster --name "+name+" removes it"))
 		}
 	}
@@ -119,7 +120,7 @@ func renderConfig(v plan.Variant) (config string, params recipe.Params, err erro
 	if err != nil {
 		return "", params, err
 	}
-	params = recipe.Params{Cluster: nameOf(v)}.WithDefaults()
+	params = recipe.Params{Cluster: clusterName(v)}.WithDefaults()
 	out, err := recipe.Render(r, recipe.Kind, params, nil)
 	for _, a := range out.Actions {
 		if a.Kind == recipe.MakeKind {

@@ -74,17 +74,17 @@ func TestConfig(t *testing.T) {
 		o := options(t, r.Profile)
 		f.deleteErr = errors.New("kept for the test")
 		err := up(t, f, o)
-		if config := f.clusters[nameOf(plan.VariantOf(r.Profile))]; config == "" {
+		if config := f.clusters[clusterName(plan.VariantOf(r.Profile))]; config == "" {
 			if !strings.Contains(err.Error(), "missing") {
 				t.Errorf("%s: %v", r.Profile, err)
 			}
 			continue
 		}
 		var c v1alpha4.Cluster
-		if err := yaml.UnmarshalStrict([]byte(f.clusters[nameOf(plan.VariantOf(r.Profile))]), &c); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(f.clusters[clusterName(plan.VariantOf(r.Profile))]), &c); err != nil {
 			t.Fatalf("%s: %v", r.Profile, err)
 		}
-		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != nameOf(plan.VariantOf(r.Profile)) || c.Networking.PodSubnet == "" {
+		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != clusterName(plan.VariantOf(r.Profile)) || c.Networking.PodSubnet == "" {
 			t.Errorf("%s: %+v", r.Profile, c)
 		}
 		if none := c.Networking.KubeProxyMode == "none"; none != (r.KubeProxy == "none") {
@@ -129,7 +129,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if _, gone := os.Stat(o.Kubeconfig); !errors.Is(gone, os.ErrNotExist) {
 				t.Error("the kubeconfig is left")
 			}
-			if _, left := c.fake.clusters[nameOf(plan.VariantOf("flannel-vxlan"))]; left != (c.fake.deleteErr != nil) {
+			if _, left := c.fake.clusters[clusterName(plan.VariantOf("flannel-vxlan"))]; left != (c.fake.deleteErr != nil) {
 				t.Errorf("left: %v", c.fake.clusters)
 			}
 		})
@@ -151,9 +151,9 @@ func TestCheck(t *testing.T) {
 
 // TestAbsent names every cluster that is somebody's, and how to ask an engine that does not answer.
 func TestAbsent(t *testing.T) {
-	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): "mine", nameOf(plan.VariantOf("ptp")): "mine"}}
+	f := &fake{clusters: map[string]string{clusterName(plan.VariantOf("canal")): "mine", clusterName(plan.VariantOf("ptp")): "mine"}}
 	err := checkAbsent(f, plan.VariantOf("canal"), plan.VariantOf("bridge"), plan.VariantOf("ptp"))
-	if err == nil || !strings.Contains(err.Error(), nameOf(plan.VariantOf("canal"))) || !strings.Contains(err.Error(), nameOf(plan.VariantOf("ptp"))) || strings.Contains(err.Error(), nameOf(plan.VariantOf("bridge"))) {
+	if err == nil || !strings.Contains(err.Error(), clusterName(plan.VariantOf("canal"))) || !strings.Contains(err.Error(), clusterName(plan.VariantOf("ptp"))) || strings.Contains(err.Error(), clusterName(plan.VariantOf("bridge"))) {
 		t.Errorf("%v", err)
 	}
 	if err := checkAbsent(f, plan.VariantOf("bridge")); err != nil {
@@ -167,9 +167,9 @@ func TestAbsent(t *testing.T) {
 
 // TestAnothersIsNotTouched: a cluster of the name that is there is somebody's.
 func TestAnothersIsNotTouched(t *testing.T) {
-	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): "mine"}}
+	f := &fake{clusters: map[string]string{clusterName(plan.VariantOf("canal")): "mine"}}
 	err := up(t, f, options(t, "canal"))
-	if advice.Of(err) == "" || f.clusters[nameOf(plan.VariantOf("canal"))] != "mine" {
+	if advice.Of(err) == "" || f.clusters[clusterName(plan.VariantOf("canal"))] != "mine" {
 		t.Errorf("%v, %v", err, f.clusters)
 	}
 }
@@ -189,8 +189,8 @@ func TestNoEngine(t *testing.T) {
 
 // TestClosedAlready: Close works although the run was interrupted.
 func TestClosedAlready(t *testing.T) {
-	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): ""}}
-	c := &kindCluster{Name: nameOf(plan.VariantOf("canal")), Kubeconfig: filepath.Join(t.TempDir(), "none"), provider: f}
+	f := &fake{clusters: map[string]string{clusterName(plan.VariantOf("canal")): ""}}
+	c := &kindCluster{Name: clusterName(plan.VariantOf("canal")), Kubeconfig: filepath.Join(t.TempDir(), "none"), provider: f}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := c.Close(ctx); err != nil || len(f.clusters) != 0 {
@@ -200,8 +200,8 @@ func TestClosedAlready(t *testing.T) {
 
 // TestVariantsHaveTheirClusters: two versions of one profile have a cluster each.
 func TestVariantsHaveTheirClusters(t *testing.T) {
-	one, two := nameOf(plan.VariantOf("canal(version=v3.30.1)")), nameOf(plan.VariantOf("canal(version=v3.31.0)"))
-	if one == two || one == nameOf(plan.VariantOf("canal")) || !strings.HasPrefix(one, nameOf(plan.VariantOf("canal"))+"-") {
+	one, two := clusterName(plan.VariantOf("canal(version=v3.30.1)")), clusterName(plan.VariantOf("canal(version=v3.31.0)"))
+	if one == two || one == clusterName(plan.VariantOf("canal")) || !strings.HasPrefix(one, clusterName(plan.VariantOf("canal"))+"-") {
 		t.Error(one, two)
 	}
 }

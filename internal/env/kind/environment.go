@@ -43,7 +43,7 @@ func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.O
 	if err := e.makeClusters(ctx, engine, names, agents, o); err != nil {
 		return nil, want, env.Close(ctx, e, err)
 	}
-	want, at := e.locatedPlan(want, names)
+	want, at := e.planWithContexts(want, names)
 	if e.Environment, want, err = clusters.OpenAt(ctx, want, at, o); err != nil {
 		return nil, want, env.Close(ctx, e, err)
 	}
@@ -61,8 +61,8 @@ func clusterVariants(p plan.Plan) []plan.Variant {
 	return names
 }
 
-// CheckPlan returns an error that lists the profiles of a plan for which Open cannot make a cluster, nil if there are none. It
-// fails for a plan without a profile to install.
+// CheckPlan returns an error that lists the profiles of a plan for which Open cannot make a cluster. It returns nil
+// if there are none. It fails for a plan without a profile to install.
 func CheckPlan(p plan.Plan) error {
 	names := clusterVariants(p)
 	if len(names) == 0 {
@@ -73,9 +73,9 @@ func CheckPlan(p plan.Plan) error {
 
 func (e *environment) makeClusters(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {
-		o.Leaves("kind cluster " + nameOf(name) + " may still be there; remove it: kind delete cluster --name " + nameOf(name))
+		o.Leaves("kind cluster " + clusterName(name) + " may still be there; remove it: kind delete cluster --name " + clusterName(name))
 		c, err := createCluster(ctx, engine, upOptions{
-			Variant: name, Kubeconfig: filepath.Join(e.dir, nameOf(name)), Charts: o.Charts, Say: o.Say,
+			Variant: name, Kubeconfig: filepath.Join(e.dir, clusterName(name)), Charts: o.Charts, Say: o.Say,
 		})
 		if err != nil {
 			return err
@@ -89,9 +89,9 @@ func (e *environment) makeClusters(ctx context.Context, engine containerEngine, 
 	return nil
 }
 
-// locatedPlan returns the plan, and the kubeconfigs of its clusters. For one profile the plan is unchanged. With several, each
-// profile gets the context of its cluster, and the baseline is measured on every cluster.
-func (e *environment) locatedPlan(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
+// planWithContexts returns the plan, and the kubeconfigs of its clusters. For one profile the plan is unchanged. With
+// several, each profile gets the context of its cluster, and the baseline is measured on every cluster.
+func (e *environment) planWithContexts(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
 	if len(names) == 1 {
 		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}
 	}

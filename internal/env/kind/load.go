@@ -24,7 +24,7 @@ func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, erro
 	}
 	var loaded []string
 	for _, n := range list {
-		if err := loadNode(ctx, n, i); err != nil {
+		if err := importImage(ctx, n, i); err != nil {
 			if ctx.Err() != nil {
 				return loaded, context.Cause(ctx)
 			}
@@ -55,8 +55,8 @@ func internalNodes(name string) ([]nodes.Node, error) {
 	return nil, advice.With(fmt.Errorf("no kind cluster %s", name), "there is "+strings.Join(others, ", ")+": --load "+image.Kind+":"+others[0])
 }
 
-// loadNode imports the image in one node, by its tag and by its digest.
-func loadNode(ctx context.Context, n nodes.Node, i *image.Image) error {
+// importImage imports the image in one node, by its tag and by its digest.
+func importImage(ctx context.Context, n nodes.Node, i *image.Image) error {
 	tagged, digested := i.Digested()
 	err := image.Pipe(i.WriteOCI, func(r io.Reader) error { return runCtr(ctx, n, r, "images", "import", "-") })
 	if err != nil && !errors.Is(err, io.ErrClosedPipe) { // ctr may leave padding at the end unread

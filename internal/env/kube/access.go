@@ -28,8 +28,7 @@ type Right struct {
 	Namespace, Name string
 	// Why is the purpose of the right.
 	Why string
-	// Optional means that a run works without the right. Some workloads and paths require it nevertheless; see
-	// Options.requiresRight.
+	// Optional means that most runs work without the right. For the runs that require it, see Options.requiresRight.
 	Optional bool
 }
 
@@ -89,7 +88,8 @@ var Rights = []Right{
 	{Group: "networking.k8s.io", Resource: "networkpolicies", Verb: "list", Namespaced: true, Optional: true, Why: "to name the policy that blocks a path"},
 }
 
-// Rights returns the package's Rights, plus those for the workload idle and for image pull Secrets if the options have them.
+// Rights returns a copy of the variable Rights. It adds the rights that the options require for the workload idle and for
+// image pull Secrets.
 func (c *Cluster) Rights() []Right {
 	return append(baseRights(c.options.Rests), pullRights(c.options.PullSecrets, c.home)...)
 }
@@ -188,7 +188,7 @@ func (c *Cluster) Missing(ctx context.Context, rights []Right) ([]Right, error) 
 	return missing, nil
 }
 
-// withCause returns err, joined with the reason why ctx ended if it has.
+// withCause returns err. If ctx has ended, it joins the cause of ctx to err. It returns nil if err is nil.
 func withCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)

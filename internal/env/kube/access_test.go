@@ -87,7 +87,7 @@ func TestNothingWithoutARight(t *testing.T) {
 	if _, err := c.NewPods(t.Context(), arriving()); err != nil {
 		t.Fatal(err)
 	}
-	c.lookAt(podClient)
+	c.currentPodFault(podClient)
 	c.Policies(t.Context(), plan.VariantOf("x"), allPaths().Paths[0])
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)

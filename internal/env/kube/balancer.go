@@ -50,7 +50,7 @@ func (c *Cluster) awaitBalancers(ctx context.Context) error {
 		return fmt.Errorf("wait for a load balancer: %w", withAdvice(withCause(ctx, err)))
 	}
 	for _, s := range waiting {
-		c.giveUp(ctx, s)
+		c.storeBalancerFault(ctx, s)
 	}
 	return nil
 }
@@ -110,9 +110,9 @@ func (c *Cluster) balancerAddress(ctx context.Context, in corev1.LoadBalancerIng
 	return found[0].Unmap().String(), ""
 }
 
-// giveUp stores that a Service has no address, with the reason that storeAddress found last, else the Service's last warning
-// event.
-func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
+// storeBalancerFault stores the reason why a Service has no address. The reason includes what storeAddress found last, or
+// otherwise the Service's last warning event.
+func (c *Cluster) storeBalancerFault(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
 	seen := cmp.Or(r.why, api.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name))
 	if seen != "" {
@@ -165,9 +165,9 @@ func (c *Cluster) balancerFact() string {
 	return strings.Join(parts, "; ")
 }
 
-// balancerWay describes which part of the path to a load balancer is measured. It returns "" if no Service of type
+// balancerWayFact describes which part of the path to a load balancer is measured. It returns "" if no Service of type
 // LoadBalancer has an address.
-func (c *Cluster) balancerWay() string {
+func (c *Cluster) balancerWayFact() string {
 	all := c.readyBalancers()
 	vip := func(r reachable) bool { return r.mode == corev1.LoadBalancerIPModeVIP }
 	switch {

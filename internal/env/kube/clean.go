@@ -52,7 +52,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 		if ns.Labels[LabelRun] == "" || !strings.HasPrefix(ns.Name, "cnibench-") {
 			continue
 		}
-		found = append(found, removed{Namespace: ns.Name, Kept: whyKept(ns, f, now)})
+		found = append(found, removed{Namespace: ns.Name, Kept: keptReason(ns, f, now)})
 	}
 	slices.SortFunc(found, func(a, b removed) int { return strings.Compare(a.Namespace, b.Namespace) })
 	// All at once: a namespace that stays in Terminating until ctx ends must not delay the others.
@@ -69,8 +69,8 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 	return found, nil
 }
 
-// whyKept returns why f does not select a namespace, or "" if f selects it.
-func whyKept(ns corev1.Namespace, f CleanOptions, now time.Time) string {
+// keptReason returns why f does not select a namespace, or "" if f selects it.
+func keptReason(ns corev1.Namespace, f CleanOptions, now time.Time) string {
 	text := ns.Annotations[annotationExpires]
 	expires, err := time.Parse(time.RFC3339, text)
 	switch {

@@ -77,7 +77,7 @@ func Connect(o Options) (*Cluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, badKubeconfig(o, rules, err)
+		return nil, kubeconfigError(o, rules, err)
 	}
 	config.QPS, config.Burst = qps, burst
 	config.UserAgent = "cnibench"
@@ -89,7 +89,7 @@ func Connect(o Options) (*Cluster, error) {
 	c := newCluster(o, client)
 	c.config = config
 	if c.home, _, err = loader.Namespace(); err != nil {
-		return nil, badKubeconfig(o, rules, err)
+		return nil, kubeconfigError(o, rules, err)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), answerLimit)
 	defer stop()
@@ -123,8 +123,9 @@ func (w warnings) HandleWarningHeader(code int, _ string, text string) {
 	}
 }
 
-// badKubeconfig returns an error that names the wrong file or context.
-func badKubeconfig(o Options, rules *clientcmd.ClientConfigLoadingRules, err error) error {
+// kubeconfigError returns a *ConfigError for err, which is an error of reading the kubeconfig. Its advice says which file or
+// context to name.
+func kubeconfigError(o Options, rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		// The same error occurs for a file that has contexts and selects none.
 		if read, err := rules.Load(); err == nil && len(read.Contexts) > 0 {

@@ -75,8 +75,8 @@ func withHostAdvice(err error) error {
 	return err
 }
 
-// withPodAdvice adds advice to the error of the pod called name: as withHostAdvice does if it is a host-network pod and the
-// error mentions "host", otherwise as withAdvice does.
+// withPodAdvice adds advice to the error of the pod called name. It calls withHostAdvice if the pod is a host-network pod
+// and the error mentions "host". Otherwise it calls withAdvice.
 func withPodAdvice(name string, err error) error {
 	if isHostPod(name) && err != nil && strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), name, "")), "host") {
 		return withHostAdvice(err)
@@ -91,28 +91,28 @@ func (c *Cluster) podFault(ctx context.Context, name string) string {
 	p, err := c.client.Pods(c.namespace(isHostPod(name))).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return podGone(name)
+		return podGoneMessage(name)
 	case err != nil:
 		return ""
 	}
 	s := api.StateOf(p)
 	// A pod on a node that is not ready is not ready either, and is evicted in the end.
-	node := c.unhealthyNode(ctx, p)
+	node := c.nodeFault(ctx, p)
 	switch {
 	case node != "" && s.Hopeless:
 		return "pod " + name + " on node " + p.Spec.NodeName + ": " + s.Why + "; " + node
 	case node != "" || s.Ready:
 		return node
 	}
-	why := cmp.Or(s.Why, api.LastWarning(ctx, c.client, p.Namespace, p.Name), unreadiness(p))
+	why := cmp.Or(s.Why, api.LastWarning(ctx, c.client, p.Namespace, p.Name), unreadyReason(p))
 	if why == "" {
 		return ""
 	}
 	return "pod " + name + " on node " + p.Spec.NodeName + ": " + why
 }
 
-// unreadiness returns the reason and message of a pod's condition Ready if the condition is not true, or "".
-func unreadiness(p *corev1.Pod) string {
+// unreadyReason returns the reason and message of a pod's condition Ready if the condition is not true, or "".
+func unreadyReason(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
 			return strings.Trim("it is not ready: "+c.Reason+" "+c.Message, ": ")
@@ -121,8 +121,8 @@ func unreadiness(p *corev1.Pod) string {
 	return ""
 }
 
-// unhealthyNode returns why the node of a pod is not ready, "" if it is ready or cannot be read.
-func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
+// nodeFault returns why the node of a pod is not ready, "" if it is ready or cannot be read.
+func (c *Cluster) nodeFault(ctx context.Context, p *corev1.Pod) string {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", p.Spec.NodeName).String()})
 	if err != nil {
 		return "" // the pod's state has no more information
@@ -135,5 +135,5 @@ func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 	return ""
 }
 
-// errGone is the error of starting an agent after Close.
+// errGone means that an agent was to be started after Close.
 var errGone = errors.New("the run has left this cluster")

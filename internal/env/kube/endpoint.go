@@ -40,7 +40,7 @@ func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 		why = "its nodes are those of the CNI that runs there"
 	}
 	if why != "" {
-		return ends, c.notServed(r, why)
+		return ends, c.notServedError(r, why)
 	}
 	if ends.Client, err = c.podEndpoint(r.Variant, at.client); err != nil {
 		return ends, err
@@ -52,10 +52,10 @@ func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 		}
 		server.Port = server.ListenPort
 		if at.service != "" {
-			if why, err := c.useService(&server, serviceSpec{Name: at.service, Host: isHostPod(pod)}); err != nil {
+			if why, err := c.setServiceAddress(&server, serviceSpec{Name: at.service, Host: isHostPod(pod)}); err != nil {
 				return ends, err
 			} else if why != "" {
-				return ends, c.notServed(r, why)
+				return ends, c.notServedError(r, why)
 			}
 		}
 		ends.Servers = append(ends.Servers, server)
@@ -63,7 +63,7 @@ func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 	return ends, nil
 }
 
-func (c *Cluster) notServed(r plan.Route, why string) error {
+func (c *Cluster) notServedError(r plan.Route, why string) error {
 	return &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
 }
 
@@ -104,10 +104,10 @@ func (c *Cluster) listenPort(profile plan.Variant, pod string) int {
 	return c.hostPorts[slot]
 }
 
-// useService sets the server's address to that of its Service. For a NodePort it sets the first node's address and the node
-// port. why is the reason if a Service of type LoadBalancer has no address. It fails if the Service was not created, has
-// no such port, or if the node has no address of the wanted family.
-func (c *Cluster) useService(server *control.Endpoint, s serviceSpec) (why string, err error) {
+// setServiceAddress sets the server's address to that of its Service. For a NodePort it sets the first node's address and
+// the node port. why is the reason if a Service of type LoadBalancer has no address. It fails if the Service was not
+// created, has no such port, or if the node has no address of the wanted family.
+func (c *Cluster) setServiceAddress(server *control.Endpoint, s serviceSpec) (why string, err error) {
 	c.mu.Lock()
 	r, ok := c.services[s]
 	c.mu.Unlock()
@@ -140,9 +140,9 @@ func (c *Cluster) useService(server *control.Endpoint, s serviceSpec) (why strin
 // the suffix. Only workloads that roll use them, so a change that a node has not yet noticed disturbs no other trial.
 const rolled = "-rolled"
 
-// Roll removes a backend from its Service, or adds it again, by the pod's label that the Service selects. The pod and its
-// agent keep running. Roll returns when the API server has stored the change. Controllers and nodes learn of the change
-// later; that delay is measured.
+// Roll adds a backend to its Service if in is true, and removes it otherwise. It changes only the pod's label that the
+// Service selects, so the pod and its agent keep running. Roll returns when the API server has stored the change.
+// Controllers and nodes learn of the change later; that delay is measured.
 func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 	e, why := c.place.ends(c.options, b.Route)
 	if why == "" && b.Index >= len(e.servers) {
@@ -172,11 +172,12 @@ func (c *Cluster) Nodes() []string {
 	return slices.DeleteFunc([]string{c.place.client, c.place.server}, func(name string) bool { return name == "" })
 }
 
-// NodesOf returns the nodes of a route's ends: the client's, then the servers'.
+// NodesOf returns the nodes of a route's ends: the client's, then the servers'. It fails with a *control.NotServedError if
+// the cluster has no such route.
 func (c *Cluster) NodesOf(r plan.Route) ([]string, error) {
 	at, why := c.place.ends(c.options, r)
 	if why != "" {
-		return nil, c.notServed(r, why)
+		return nil, c.notServedError(r, why)
 	}
 	return each.Of(append([]string{at.client}, at.servers...), c.place.nodeOf), nil
 }

@@ -18,9 +18,9 @@ const (
 	resolverFile = "/etc/resolv.conf"
 )
 
-// ReportFirst runs in a new pod. It calls request, which repeats the pod's first request to address until it is answered, and
-// stores the times. Then it writes the report as the container's termination message. The request may take until limit after
-// begin, when the program started.
+// ReportFirst runs in a new pod. It calls request, which repeats the pod's first request to address until it is answered,
+// and stores the times. Then it writes the report as the container's termination message. begin is when the program started;
+// the request may take until limit after begin. ReportFirst fails if address is invalid, or if it cannot write the report.
 func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *First)) error {
 	r := First{Begin: begin.UnixNano()}
 	if file, err := os.Stat(resolverFile); err == nil {

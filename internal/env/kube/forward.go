@@ -80,8 +80,9 @@ func (t *tunnel) openStreams(port int) error {
 	return nil
 }
 
-// forwardAgent starts an agent in a pod through a port-forward. It fails if the port-forward does not open within helloLimit.
-func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
+// startForwardedAgent starts an agent in a pod through a port-forward. It fails if the port-forward does not open within
+// helloLimit.
+func (c *Cluster) startForwardedAgent(ctx context.Context, pod string) (io.ReadWriteCloser, error) {
 	type dialled struct {
 		tunnel *tunnel
 		err    error
@@ -111,7 +112,7 @@ func (c *Cluster) forwardAgent(ctx context.Context, pod string) (io.ReadWriteClo
 			_ = d.tunnel.Close()
 		}
 	}()
-	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.withPodState(why, pod))
+	return nil, fmt.Errorf("port-forward to pod %s: %w", pod, c.withPodFault(why, pod))
 }
 
 // openTunnel dials a pod's main process and authenticates with the run's token.
@@ -147,5 +148,5 @@ func (t *tunnel) LastWords() string {
 	if t.left.Load() {
 		return ""
 	}
-	return strings.Trim(t.faults.String()+"; "+t.cluster.lookAt(t.pod), "; ")
+	return strings.Trim(t.faults.String()+"; "+t.cluster.currentPodFault(t.pod), "; ")
 }

@@ -23,7 +23,7 @@ const (
 	sampleLimit = 40 * time.Second
 )
 
-// kindNoSample is the kind of the error for a node whose kubelet provides no new sample.
+// kindNoSample is the kind of the error if a node's kubelet provides no new sample.
 const kindNoSample = "no sample"
 
 // Names of the parts of a node that are not daemons of the network.
@@ -107,8 +107,8 @@ func (w restWatch) measure(ctx context.Context, window time.Duration) (sample.No
 	return w.usageBetween(before, first, last), nil
 }
 
-// awaitSamples waits for span, then reads until each counter in since has a newer sample, at least span later. It returns these
-// samples by the keys of since. A counter without such a sample within the limit is omitted; if it is the node's own
+// awaitSamples waits for span, then reads until each counter in since has a newer sample, at least span later. It returns
+// these samples by the keys of since. A counter without such a sample within the limit is omitted; if it is the node's own
 // counter, awaitSamples fails.
 func (w restWatch) awaitSamples(ctx context.Context, since map[string]counter, span time.Duration) (map[string]counter, error) {
 	late := time.NewTimer(span + w.limit)
@@ -225,8 +225,9 @@ type stats struct {
 	} `json:"memory"`
 }
 
-// readCounters reads the kubelet's summary. It returns the counters of the node, the kubelet, the runtime and all containers, by
-// unique keys. It omits a container without CPU time, which has ended. It fails if the summary lacks the node's CPU time.
+// readCounters reads the kubelet's summary. It returns the counters of the node, the kubelet, the runtime and all
+// containers, by unique keys. It omits a container without CPU time, which has ended. It fails if the summary lacks the
+// node's CPU time.
 func (w restWatch) readCounters(ctx context.Context) (map[string]counter, error) {
 	raw, err := w.read(ctx, w.node)
 	if err != nil {

@@ -63,7 +63,8 @@ func (k *kubelet) read(context.Context, string) ([]byte, error) {
 		}, ",")), nil
 }
 
-// TestRest: spans are those of the kubelet's samples, the first is one that came after the call, and a part is whole or absent.
+// TestRest: spans are those of the kubelet's samples, the first is one that came after the call, and a part is whole or
+// absent.
 func TestRest(t *testing.T) {
 	all := []string{"kube-flannel/kube-flannel", "kube-system/kube-proxy", "kubelet", "other pods", "this run"}
 	for name, tc := range map[string]struct {

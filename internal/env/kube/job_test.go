@@ -19,7 +19,8 @@ func jobRoute(v plan.Variant, p plan.Path, n int) plan.Route {
 
 var betweenPods = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 
-// TestMembersOfAJob: each member is a pod on a node of its own, in its network or not, and a smaller job has the first of them.
+// TestMembersOfAJob: each member is a pod on a node of its own, in its network or not, and a smaller job has the first of
+// them.
 func TestMembersOfAJob(t *testing.T) {
 	var nodes []corev1.Node
 	for i := range 6 {
@@ -82,7 +83,8 @@ func TestMembersOfAJob(t *testing.T) {
 	}
 }
 
-// TestTooManyMembers: a job with more members than nodes is refused before anything is made, with the nodes that cannot be used.
+// TestTooManyMembers: a job with more members than nodes is refused before anything is made, with the nodes that cannot be
+// used.
 func TestTooManyMembers(t *testing.T) {
 	cordoned := node("n4", "z")
 	cordoned.Spec.Unschedulable = true

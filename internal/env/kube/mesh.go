@@ -60,9 +60,9 @@ func (a absence) mustAskAgain() bool {
 	return a.why != "" && time.Since(a.asked) > limit
 }
 
-// meshPlacement returns the placement of a run over pairs. It chooses the nodes that some pair of the plan may include. unfit has the
-// nodes that cannot take pods, with the reasons; a chosen node in unfit counts as away and may come back. It fails if the
-// nodes do not fit the plan's pairs.
+// meshPlacement returns the placement of a run over pairs. It chooses the nodes that some pair of the plan may include.
+// unfit has the nodes that cannot take pods, with the reasons; a chosen node in unfit counts as away and may come back. It
+// fails if the nodes do not fit the plan's pairs.
 func meshPlacement(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
 	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
 		var err error = faults
@@ -94,7 +94,8 @@ func meshPlacement(nodes []corev1.Node, unfit map[string]string, o Options) (pla
 	return p, nil
 }
 
-// nodeProperties returns the properties of a node in which nodes may differ: zone, instance type, architecture, kernel, system.
+// nodeProperties returns the properties of a node in which nodes may differ: zone, instance type, architecture, kernel,
+// system.
 func nodeProperties(n corev1.Node) map[string]string {
 	all := map[string]string{
 		"zone": n.Labels[corev1.LabelTopologyZone], "instance type": n.Labels[corev1.LabelInstanceTypeStable],
@@ -151,8 +152,8 @@ func (p placement) awayMarker(say func(string, ...any)) func(pod, why string) {
 	}
 }
 
-// firstTwo returns the first two members that are not away. It fails if there are fewer.
-func (p placement) firstTwo() (first, second string, err error) {
+// firstTwoNodes returns the first two members that are not away. It fails if there are fewer.
+func (p placement) firstTwoNodes() (first, second string, err error) {
 	var there []string
 	away := map[string]string{}
 	for _, node := range p.members {
@@ -163,7 +164,7 @@ func (p placement) firstTwo() (first, second string, err error) {
 		}
 	}
 	if len(there) < 2 {
-		return "", "", errors.New(noOtherNode(cmp.Or(strings.Join(there, ", "), "no node"), away))
+		return "", "", errors.New(tooFewNodesMessage(cmp.Or(strings.Join(there, ", "), "no node"), away))
 	}
 	return there[0], there[1], nil
 }
@@ -215,9 +216,9 @@ type Mesh struct{ *Cluster }
 // Nodes returns the nodes that take part, with the properties in which they may differ.
 func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 
-// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be measured. failed means
-// that a trial of the pair has just failed; Away then asks the API server about both nodes. Otherwise it asks only about nodes
-// that were away, at most once in askAgain or askSoon.
+// Away returns a node of the pair that cannot be measured now, and why. Both are "" if both nodes can be measured. failed
+// means that a trial of the pair has just failed; Away then asks the API server about both nodes. Otherwise it asks only
+// about nodes that were away, at most once in askAgain or askSoon.
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
 		was := m.place.mesh.absenceOf(node)
@@ -242,7 +243,8 @@ func (m Mesh) Await(ctx context.Context) {
 	})
 }
 
-// updateAbsence asks the API server whether a node can be measured, stores the answer and returns it. If ctx ends, it returns was.
+// updateAbsence asks the API server whether a node can be measured, stores the answer and returns it. If ctx ends, it
+// returns was.
 func (m Mesh) updateAbsence(ctx context.Context, node string, was absence) absence {
 	now := m.nodeAbsence(ctx, node)
 	if ctx.Err() != nil {
@@ -259,20 +261,20 @@ func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	defer stop()
 	list, err := m.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()})
 	if err != nil {
-		return absence{why: "the API server does not say how it is: " + withoutURL(err).Error()}
+		return absence{why: "the API server does not say how it is: " + plainRequestError(err).Error()}
 	}
 	at := slices.IndexFunc(list.Items, func(n corev1.Node) bool { return n.Name == node })
 	if at < 0 {
 		return absence{why: "it is not a node of the cluster"}
 	}
-	unfit := whyUnsuitable(list.Items[at], m.options)
+	unfit := unsuitableReason(list.Items[at], m.options)
 	var all []string
 	soon := unfit == ""
 	for _, s := range m.layout.pods {
 		if s.Node != node {
 			continue
 		}
-		if why, comes := m.podOf(ctx, s, unfit == ""); why != "" {
+		if why, comes := m.podAbsence(ctx, s, unfit == ""); why != "" {
 			all, soon = append(all, why), soon && comes
 		}
 	}
@@ -284,10 +286,10 @@ func (m Mesh) nodeAbsence(ctx context.Context, node string) absence {
 	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
 }
 
-// podOf returns why a pod cannot be used. If the pod can be used, podOf stores its addresses and returns "". soon reports
-// whether the pod may become ready without help. podOf deletes a pod that was evicted, or that ended after it was ready. If
-// anew is true, it creates a missing pod again.
-func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
+// podAbsence returns why a pod cannot be used. If the pod can be used, podAbsence stores its addresses and returns "". soon
+// reports whether the pod may become ready without help. podAbsence deletes a pod that was evicted, or that ended after it
+// was ready. If anew is true, it creates a missing pod again.
+func (m Mesh) podAbsence(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
 	pods := m.client.Pods(m.namespace(s.Host()))
 	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})
 	switch {
@@ -299,7 +301,7 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soo
 		}
 		return "its pods are made anew", true
 	case err != nil:
-		return "the API server does not say how its pods are: " + withoutURL(err).Error(), true
+		return "the API server does not say how its pods are: " + plainRequestError(err).Error(), true
 	}
 	m.mu.Lock()
 	_, stood := m.pods[s.Name]
@@ -309,11 +311,11 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soo
 	case now.Ready:
 	case now.Ended && p.DeletionTimestamp == nil && (stood || p.Status.Reason != ""):
 		if err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, withoutURL(err)), true
+			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, plainRequestError(err)), true
 		}
 		return "pod " + s.Name + ": " + now.Why, true
 	default: // a program that ended before it was ever ready would do so again
-		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadiness(p), "it is not ready"), !now.Hopeless || p.DeletionTimestamp != nil
+		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadyReason(p), "it is not ready"), !now.Hopeless || p.DeletionTimestamp != nil
 	}
 	addresses := api.Addresses(p)
 	if api.PickFamily(addresses, m.options.Family) == "" {

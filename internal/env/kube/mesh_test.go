@@ -50,7 +50,8 @@ func raisedMesh(t *testing.T, o Options, nodes ...corev1.Node) (*world, Mesh) {
 	return w, Mesh{c}
 }
 
-// TestAgentsOnEveryNode: each node that can take pods has one in its network and one beside it, and any two are the ends of a route.
+// TestAgentsOnEveryNode: each node that can take pods has one in its network and one beside it, and any two are the ends of
+// a route.
 func TestAgentsOnEveryNode(t *testing.T) {
 	nodes := append(meshNodes(4), node("n10", "z0"), node("n5", "z0", cordoned), node("n6", "z0", controlPlane), node("n7", "z0", unready))
 	var said []string
@@ -98,7 +99,8 @@ func TestAgentsOnEveryNode(t *testing.T) {
 	}
 }
 
-// TestWhichNodesMeet: a file of pairs needs its nodes alone; a listed node that cannot take pods is away, and an unknown one refused.
+// TestWhichNodesMeet: a file of pairs needs its nodes alone; a listed node that cannot take pods is away, and an unknown one
+// refused.
 func TestWhichNodesMeet(t *testing.T) {
 	nodes := append(meshNodes(5), node("n6", "z0", cordoned))
 	_, m := raisedMesh(t, meshOptions("pairs.txt", "n2 n4", "n4 n6"), nodes...)

@@ -48,26 +48,26 @@ func findNamed(ctx context.Context, client *api.Client, text string) (diagnose.N
 	}
 	service, err := client.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
-		return findService(ctx, client, service, port)
+		return namedService(ctx, client, service, port)
 	}
 	pod, podErr := client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case podErr == nil:
-		return findPod(ctx, client, pod, port), nil
+		return namedPod(ctx, client, pod, port), nil
 	case apierrors.IsNotFound(err) && apierrors.IsNotFound(podErr):
 		return diagnose.Named{}, advice.With(fmt.Errorf("there is no Service and no pod %s in namespace %s", name, namespace), "kubectl get services,pods -n "+namespace)
 	}
 	return diagnose.Named{}, advice.With(errors.Join(err, podErr), "what --from and --to name must be readable: kubectl auth can-i get services,pods -n "+namespace)
 }
 
-// findPod returns a pod with the port to connect to. port is a number, or the name of a TCP port that the pod declares; "" is
+// namedPod returns a pod with the port to connect to. port is a number, or the name of a TCP port that the pod declares; "" is
 // the first declared TCP port. If there is no such port, Why has the reason.
-func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port string) diagnose.Named {
+func namedPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port string) diagnose.Named {
 	n := diagnose.Named{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName}
 	number, _ := strconv.Atoi(port)
 	for _, c := range pod.Spec.Containers {
 		for _, declared := range c.Ports {
-			if number == 0 && overTCP(declared.Protocol) && (port == "" || port == declared.Name) {
+			if number == 0 && isTCP(declared.Protocol) && (port == "" || port == declared.Name) {
 				number = int(declared.ContainerPort)
 			}
 		}
@@ -81,20 +81,20 @@ func findPod(ctx context.Context, client *api.Client, pod *corev1.Pod, port stri
 	behind := map[string]*corev1.Pod{pod.Name: pod}
 	at := diagnose.Pod{Name: pod.Name, Node: pod.Spec.NodeName, Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(number))}
 	addPod(&n, at, api.StateOf(pod).Ready, behind)
-	n.Policies = policiesOn(ctx, client, pod.Namespace, []*corev1.Pod{pod})
+	n.Policies = podPolicyNames(ctx, client, pod.Namespace, []*corev1.Pod{pod})
 	return n
 }
 
-// findService returns a Service and the pods behind one of its TCP ports. port is the port's number or name; "" is the first
+// namedService returns a Service and the pods behind one of its TCP ports. port is the port's number or name; "" is the first
 // TCP port. If there is no such port, Why has the reason. It fails if it cannot list the Service's EndpointSlices.
-func findService(ctx context.Context, client *api.Client, service *corev1.Service, port string) (diagnose.Named, error) {
+func namedService(ctx context.Context, client *api.Client, service *corev1.Service, port string) (diagnose.Named, error) {
 	n := diagnose.Named{Name: "Service " + service.Namespace + "/" + service.Name}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		n.Why = "it is a name for " + service.Spec.ExternalName + ", outside the cluster"
 		return n, nil
 	}
 	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
-		return overTCP(p.Protocol) && (port == "" || port == p.Name || port == strconv.Itoa(int(p.Port)))
+		return isTCP(p.Protocol) && (port == "" || port == p.Name || port == strconv.Itoa(int(p.Port)))
 	})
 	if i < 0 {
 		n.Why = strings.TrimSpace("it has no TCP port " + port)
@@ -131,11 +131,11 @@ func findService(ctx context.Context, client *api.Client, service *corev1.Servic
 			addPod(&n, at, e.Conditions.Ready == nil || *e.Conditions.Ready, behind)
 		}
 	}
-	n.Policies = policiesOn(ctx, client, service.Namespace, slices.Collect(maps.Values(behind)))
+	n.Policies = podPolicyNames(ctx, client, service.Namespace, slices.Collect(maps.Values(behind)))
 	return n, nil
 }
 
-func overTCP(p corev1.Protocol) bool { return p == "" || p == corev1.ProtocolTCP }
+func isTCP(p corev1.Protocol) bool { return p == "" || p == corev1.ProtocolTCP }
 
 func familyOf(ip netip.Addr) discoveryv1.AddressType {
 	if ip.Is6() {
@@ -156,15 +156,15 @@ func podsBehind(ctx context.Context, client *api.Client, service *corev1.Service
 	return pods
 }
 
-// addPod adds the pod at to n.Pods if it is ready, otherwise to n.Unready with the reason. It reads the reason from the pod of
-// this name in behind.
+// addPod adds the pod that at describes to n.Pods if ready is true. Otherwise it adds the pod's name to n.Unready, with the
+// reason if behind has a pod of this name.
 func addPod(n *diagnose.Named, at diagnose.Pod, ready bool, behind map[string]*corev1.Pod) {
 	if ready {
 		n.Pods = append(n.Pods, at)
 		return
 	}
 	if pod := behind[at.Name]; pod != nil {
-		if why := cmp.Or(api.StateOf(pod).Why, unreadiness(pod)); why != "" {
+		if why := cmp.Or(api.StateOf(pod).Why, unreadyReason(pod)); why != "" {
 			at.Name += " (" + why + ")"
 		}
 	}

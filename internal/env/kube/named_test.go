@@ -58,8 +58,8 @@ func shop() *apitest.Clientset {
 	)
 }
 
-// TestFind: what is named is found with its address, its pods by family and port, those that are not ready with the reason, and the
-// policies that select them; what cannot be connected to says why.
+// TestFind: what is named is found with its address, its pods by family and port, those that are not ready with the reason,
+// and the policies that select them; what cannot be connected to says why.
 func TestFind(t *testing.T) {
 	closed := []string{"shop/closed"}
 	ready := diagnose.Pod{Name: "cart-1", Node: "n2", Address: "10.0.2.1:8080"}

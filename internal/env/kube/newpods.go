@@ -29,8 +29,8 @@ const (
 	mostNewPods = 32
 	// newPod is the prefix of the names of new pods.
 	newPod = "new-"
-	// reportLimit bounds the wait for the report of a pod after its request's timeout. The kubelet looks for ended
-	// containers every second.
+	// reportLimit bounds the wait for a pod's report after the timeout of its request has passed. The kubelet looks for
+	// ended containers every second.
 	reportLimit = 10 * time.Second
 	// removeLimit bounds the removal of a pod.
 	removeLimit = 30 * time.Second
@@ -175,8 +175,8 @@ func (a *arrivals) runPod(ctx context.Context, due time.Time, o *sample.Observat
 	a.removePod(ctx, p, now)
 }
 
-// newPodObject returns a new pod to create. It is like the run's other pods, but its program sends one request, dialling until it
-// is answered, and then ends.
+// newPodObject returns a new pod to create. It is like the run's other pods, but its program sends one request, dialling
+// until it is answered, and then ends.
 func (a *arrivals) newPodObject() *corev1.Pod {
 	name := newPod + strings.ToLower(RunID())
 	p := podObject(a.c.identity, a.c.options, podSpec{Name: name, Node: a.c.place.client})
@@ -205,7 +205,7 @@ func (a *arrivals) awaitReport(ctx context.Context, name string, now *arrival, d
 		p, gone := now.last, now.gone
 		a.mu.Unlock()
 		if gone {
-			return First{}, &control.Error{Kind: kindStart, Message: podGone(name)}
+			return First{}, &control.Error{Kind: kindStart, Message: podGoneMessage(name)}
 		}
 		for _, s := range p.Status.ContainerStatuses {
 			if t := s.State.Terminated; t != nil {
@@ -247,9 +247,9 @@ func (a *arrivals) podStateText(ctx context.Context, name string, now *arrival) 
 	return said
 }
 
-// podTimes returns how long a pod took from the time when it was due, in total and in parts. The pod was scheduled at a time of
-// this machine's clock. All later times are of the node's clock; podTimes converts them to this machine's clock. Start, the
-// time from the start of the pod's program to the answer, needs no conversion.
+// podTimes returns how long a pod took from the time when it was due, in total and in parts. The pod was scheduled at a time
+// of this machine's clock. All later times are of the node's clock; podTimes converts them to this machine's clock. Start,
+// the time from the start of the pod's program to the answer, needs no conversion.
 func (a *arrivals) podTimes(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
@@ -282,8 +282,8 @@ func (a *arrivals) podTimes(now *arrival, due time.Time, first First) sample.New
 	return seen
 }
 
-// recordPod adds the result of a pod to o; it does nothing if o is nil. The pod counts as failed if err is not nil, or if its answer
-// came after the timeout or before the pod was due.
+// recordPod adds the result of a pod to o; it does nothing if o is nil. The pod counts as failed if err is not nil, or if
+// its answer came after the timeout or before the pod was due.
 func (a *arrivals) recordPod(o *sample.Observation, lag time.Duration, seen sample.NewPod, err error) {
 	if o == nil {
 		return
@@ -346,8 +346,8 @@ func lastErrorText(err error) string {
 	return ": " + err.Error()
 }
 
-// watchPods stores the changes that w reports until ctx ends. If the watch breaks, it begins a new one, which first reports the
-// state of all existing pods.
+// watchPods stores the changes that w reports until ctx ends. If the watch breaks, it begins a new one, which first reports
+// the state of all existing pods.
 func (a *arrivals) watchPods(ctx context.Context, w watch.Interface) {
 	again := time.NewTicker(beat)
 	defer again.Stop()

@@ -54,9 +54,9 @@ func (p placement) controlPlanes() string {
 	return strings.Join(all, ", ")
 }
 
-// choosePlacement chooses the nodes of a run's client and server, a third node, and more nodes for a job. It prefers nodes without the
-// control plane, then nodes of the same zone, instance type and architecture, then the order of names. It fails if no node can
-// take pods, if too few can for a job, or if a node that o names cannot.
+// choosePlacement chooses the nodes of a run's client and server, a third node, and more nodes for a job. It prefers nodes
+// without the control plane, then nodes of the same zone, instance type and architecture, then the order of names. It fails
+// if no node can take pods, if too few can for a job, or if a node that o names cannot.
 func choosePlacement(nodes []corev1.Node, o Options) (placement, error) {
 	named := func(name string) bool { return name == o.ClientNode || name == o.ServerNode }
 	var fit []corev1.Node
@@ -65,7 +65,7 @@ func choosePlacement(nodes []corev1.Node, o Options) (placement, error) {
 	seen := map[string]bool{}
 	for _, n := range nodes {
 		seen[n.Name] = true
-		why := whyUnsuitable(n, o)
+		why := unsuitableReason(n, o)
 		switch {
 		case why == "":
 			fit = append(fit, n)
@@ -96,15 +96,16 @@ func choosePlacement(nodes []corev1.Node, o Options) (placement, error) {
 	p := pickEnds(fit, o, unfit)
 	if o.Members > 0 {
 		if len(fit) < o.Members {
-			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, noOtherNode(number.Counted(len(fit), "node"), unfit))}
+			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, tooFewNodesMessage(number.Counted(len(fit), "node"), unfit))}
 		}
 		p.chooseMembers(fit, o.Members)
 	}
 	return p, nil
 }
 
-// chooseMembers chooses the nodes for the n members of a job: the client's and the server's node, then the nodes in fit that have the
-// highest fitness together with the client's node. It adds them to p.members, and to p.nodes if they are missing there.
+// chooseMembers chooses the nodes for the n members of a job: the client's and the server's node, then the nodes in fit that
+// have the highest fitness together with the client's node. It adds them to p.members, and to p.nodes if they are missing
+// there.
 func (p *placement) chooseMembers(fit []corev1.Node, n int) {
 	first := p.nodes[0]
 	rest := slices.Clone(fit)
@@ -123,8 +124,8 @@ func (p *placement) chooseMembers(fit []corev1.Node, n int) {
 	}
 }
 
-// pickEnds chooses the client's, the server's and the third node by their fitness from fit. fit is sorted by name. unfit has the
-// other nodes of the cluster with the reasons, for messages.
+// pickEnds chooses the client's, the server's and the third node by their fitness from fit. fit is sorted by name. unfit has
+// the other nodes of the cluster with the reasons, for messages.
 func pickEnds(fit []corev1.Node, o Options, unfit map[string]string) placement {
 	var client, server *corev1.Node
 	best := -1
@@ -140,7 +141,7 @@ func pickEnds(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if client == nil {
-		return placement{client: fit[0].Name, nodes: fit[:1], why: noOtherNode("one node", unfit)}
+		return placement{client: fit[0].Name, nodes: fit[:1], why: tooFewNodesMessage("one node", unfit)}
 	}
 	p := placement{client: client.Name, server: server.Name, nodes: []corev1.Node{*client, *server}}
 	best = -1
@@ -155,21 +156,22 @@ func pickEnds(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if p.third == "" {
-		p.why = noOtherNode("two nodes", unfit)
+		p.why = tooFewNodesMessage("two nodes", unfit)
 	}
 	return p
 }
 
-// noOtherNode returns a message: only the nodes that the text nodes names can take pods. It adds why the nodes in unfit cannot.
-func noOtherNode(nodes string, unfit map[string]string) string {
+// tooFewNodesMessage returns a message that no nodes except those in the text nodes can take pods. It adds why the nodes in
+// unfit cannot.
+func tooFewNodesMessage(nodes string, unfit map[string]string) string {
 	if len(unfit) == 0 {
 		return nodes + " alone can take pods"
 	}
 	return nodes + " alone can take pods: " + unfitReasons(unfit)
 }
 
-// fitness returns a score for two nodes as the ends of a path; higher is better. How few of them are control-plane nodes counts
-// most, then their likeness.
+// fitness returns a score for two nodes as the ends of a path; higher is better. How few of them are control-plane nodes
+// counts most, then their likeness.
 func fitness(a, b corev1.Node) int {
 	score := likeness(a, b)
 	for _, n := range []corev1.Node{a, b} {
@@ -195,8 +197,8 @@ func likeness(a, b corev1.Node) int {
 	return score
 }
 
-// whyUnsuitable returns why a node cannot take the pods of a run, "" if it can.
-func whyUnsuitable(n corev1.Node, o Options) string {
+// unsuitableReason returns why a node cannot take the pods of a run, "" if it can.
+func unsuitableReason(n corev1.Node, o Options) string {
 	if n.DeletionTimestamp != nil {
 		return "it is being deleted"
 	}
@@ -257,10 +259,10 @@ func (c *Cluster) chooseNodes(ctx context.Context) error {
 	return err
 }
 
-// findNodes chooses the run's nodes, and then the image, which may depend on the nodes. It stores both.
-func (c *Cluster) findNodes(ctx context.Context) error {
+// chooseNodesAndImage chooses the run's nodes, and then the image, which may depend on the nodes. It stores both.
+func (c *Cluster) chooseNodesAndImage(ctx context.Context) error {
 	if err := c.chooseNodes(ctx); err != nil {
 		return err
 	}
-	return c.settleImage(ctx)
+	return c.chooseImage(ctx)
 }

@@ -28,7 +28,7 @@ const (
 	LabelRun       = api.LabelRun
 	// labelPod has the pod's name as its value.
 	labelPod = "cnibench.dev/pod"
-	// annotationExpires is when the run's leftovers may be removed, RFC 3339.
+	// annotationExpires has the time from which the run's leftovers may be removed, in the format of RFC 3339.
 	annotationExpires = api.AnnotationExpires
 	// labelBehind, followed by a Service's name, is the label of that Service's backends. Its value is isBehind.
 	labelBehind = "cnibench.dev/behind-"
@@ -44,9 +44,10 @@ const (
 	program = "/cnibench"
 	// forwardPort is the loopback port on which a pod's main process accepts port-forwards.
 	forwardPort = 5199
-	// Host-network pods use a port of this range instead. It is below the ports of NodePorts and of clients.
+	// The port of a host-network pod is one of hostForwardPorts ports from firstHostForwardPort. They are below the
+	// ports of NodePorts and of clients.
 	firstHostForwardPort, hostForwardPorts = 20000, 2000
-	// toolFiles bounds the bytes that tools write into /tmp.
+	// toolFiles bounds the size of the files that tools write into /tmp, in bytes.
 	toolFiles = 256 << 20
 	// TokenVariable is the environment variable with the token that a port-forward must send.
 	TokenVariable = "CNIBENCH_TOKEN"

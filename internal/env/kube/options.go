@@ -44,7 +44,7 @@ type Options struct {
 	Waits
 }
 
-// Waits bound waiting times. (optional)
+// Waits bound waiting times. A value of 0 means the default. (optional)
 type Waits struct {
 	// Ready bounds the wait for the pods, image pulls included. The default is three minutes.
 	Ready time.Duration

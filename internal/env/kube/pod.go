@@ -36,7 +36,7 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 	var all sync.WaitGroup
 	for _, address := range addresses {
 		all.Go(func() {
-			if err := dialUntil(ctx, address, portsApart(portRangeFile)); err != nil {
+			if err := dialUntilAccepted(ctx, address, newPortPicker(portRangeFile)); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[address] = err.Error()
@@ -50,10 +50,11 @@ func Reach(ctx context.Context, addresses []string, limit time.Duration, w io.Wr
 // portRangeFile contains the range of local ports that the kernel gives to clients.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsApart returns a function that draws a random local port outside the kernel's range for clients. It reads this range from
-// file. The function returns 0 if the range leaves no port. A dial before a node knows the Service leaves a conntrack entry
-// without translation for two minutes. Trials never use the drawn ports, so such an entry cannot fail a trial.
-func portsApart(file string) func() int {
+// newPortPicker returns a function that draws a random local port outside the kernel's range for clients. It reads this
+// range from file. The function returns 0 if the range leaves no port. A dial before a node knows the Service leaves a
+// conntrack entry without translation for two minutes. Trials never use the drawn ports, so such an entry cannot fail a
+// trial.
+func newPortPicker(file string) func() int {
 	const lowest, highest = 1024, 65535
 	first, last := 32768, 60999 // Linux' own
 	if text, err := os.ReadFile(file); err == nil {
@@ -71,9 +72,9 @@ func portsApart(file string) func() int {
 	}
 }
 
-// dialUntil dials address until it accepts a connection, then returns nil. draw returns the local ports to dial from. If ctx
-// ends first, dialUntil returns the last of the errors with the highest errorRank.
-func dialUntil(ctx context.Context, address string, draw func() int) error {
+// dialUntilAccepted dials address until it accepts a connection, then returns nil. draw returns the local ports to dial
+// from. If ctx ends first, dialUntilAccepted returns the last of the errors with the highest errorRank.
+func dialUntilAccepted(ctx context.Context, address string, draw func() int) error {
 	pause := time.NewTicker(dialPause)
 	defer pause.Stop()
 	why := ctx.Err()
@@ -121,8 +122,8 @@ func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, e
 	return nil, errNoPort
 }
 
-// Answer accepts connections at ports, and closes them, until in or ctx ends. It writes the line answering to w once all
-// ports listen. It fails if a port cannot be opened.
+// Answer listens on ports and closes every connection at once, until in or ctx ends. It writes the line answering to w once
+// all ports listen. It fails if a port cannot be opened.
 func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) error {
 	var listeners []net.Listener
 	var all sync.WaitGroup
@@ -170,7 +171,8 @@ func dropConnections(l net.Listener) {
 	}
 }
 
-// FreePorts writes a JSON list of those of ports that are free together with the next higher port, for TCP and UDP.
+// FreePorts writes a JSON list of the free ones among ports. A port counts as free if both it and the next higher port are
+// free, for TCP and UDP.
 func FreePorts(ctx context.Context, ports []int, w io.Writer) error {
 	free := []int{}
 	for _, n := range ports {

@@ -54,7 +54,7 @@ func TestReachTakesTheNextPort(t *testing.T) {
 	l.Close()
 	// Refused once; then no port is free; then the time is over.
 	ctx, cancel := context.WithCancel(t.Context())
-	err = dialUntil(ctx, refuses, draws(func(n int) {
+	err = dialUntilAccepted(ctx, refuses, draws(func(n int) {
 		if n > 1+portTries {
 			cancel()
 		}
@@ -65,7 +65,7 @@ func TestReachTakesTheNextPort(t *testing.T) {
 	// No port is free; then one is, and the path refuses; then the time is over.
 	ctx, cancel = context.WithCancel(t.Context())
 	ports := append(slices.Repeat([]int{used}, portTries), 0)
-	err = dialUntil(ctx, refuses, draws(func(n int) {
+	err = dialUntilAccepted(ctx, refuses, draws(func(n int) {
 		if n > portTries+1 {
 			cancel()
 		}
@@ -115,7 +115,7 @@ func TestPortsApart(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		draw, seen := portsApart(file), map[int]bool{}
+		draw, seen := newPortPicker(file), map[int]bool{}
 		for range 200 {
 			port := draw()
 			seen[port] = true

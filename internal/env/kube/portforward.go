@@ -23,7 +23,7 @@ const (
 	maxSessions = 64
 )
 
-// errRefused is the error of authenticate when the pod does not accept the token.
+// errRefused means that the pod does not accept the token.
 var errRefused = errors.New("it does not accept the token of this run")
 
 // authenticate sends the token to w and waits until the pod accepts it. It fails with errRefused if the pod does not accept

@@ -22,9 +22,10 @@ const (
 	requestsAtOnce = 16
 )
 
-// findHostPorts chooses ports for the servers in host-network pods, and stores them. It chooses ports that are free on every node,
-// because other runs and daemons also listen there. If exec is refused, it does not check this. It fails if too few are free.
-func (c *Cluster) findHostPorts(ctx context.Context) error {
+// chooseHostPorts chooses ports for the servers in host-network pods, and stores them. It chooses ports that are free on
+// every node, because other runs and daemons also listen there. If exec is refused, it does not check this. It fails if too
+// few are free.
+func (c *Cluster) chooseHostPorts(ctx context.Context) error {
 	if !c.layout.hasHostPod() {
 		return nil
 	}

@@ -37,8 +37,9 @@ func (c *Cluster) PullSecrets() []api.PullSecret {
 	return api.PullSecrets(c.options.PullSecrets, c.home)
 }
 
-// pullRules returns the YAML that Manifest adds for image pull Secrets: a rule of the ClusterRole, and a Role for each namespace
-// of refs. The Role for references without a namespace has no namespace either, so that the context of kubectl decides.
+// pullRules returns the YAML that Manifest adds for image pull Secrets: a rule of the ClusterRole, and a Role for each
+// namespace of refs. The Role for references without a namespace has no namespace either, so that the context of kubectl
+// decides.
 func pullRules(refs []string) []byte {
 	var b bytes.Buffer
 	if len(refs) == 0 {

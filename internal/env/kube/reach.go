@@ -61,8 +61,8 @@ type call struct {
 	port    int
 }
 
-// calls returns the connections to try for variants: one for each route that the cluster serves, but for a job one
-// for each server.
+// calls returns the connections to try for variants. It returns one for each route that the cluster serves, and for a job
+// one for each server.
 func (c *Cluster) calls(variants []plan.Variant) []call {
 	var all []call
 	for _, r := range c.options.routes(variants) {
@@ -99,14 +99,14 @@ func (c *Cluster) Reach(ctx context.Context, profiles []plan.Variant) (map[plan.
 	if len(calls) == 0 || c.usesPortForward() {
 		return nil, nil
 	}
-	silent, err := c.tryAll(ctx, calls)
+	silent, err := c.tryCalls(ctx, calls)
 	if err != nil && (ctx.Err() != nil || !isExecRefused(err)) {
 		return nil, fmt.Errorf("try the paths: %w", withAdvice(withCause(ctx, err)))
 	}
 	return silent, nil
 }
 
-func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]error, error) {
+func (c *Cluster) tryCalls(ctx context.Context, calls []call) (map[plan.Route]error, error) {
 	hangUp, err := c.answerCalls(ctx, calls)
 	defer hangUp()
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]erro
 	var all sync.WaitGroup
 	for client, targets := range targets {
 		all.Go(func() {
-			why := c.dialAll(ctx, client, targets)
+			why := c.dialTargets(ctx, client, targets)
 			mu.Lock()
 			defer mu.Unlock()
 			for target, text := range why {
@@ -196,9 +196,9 @@ func (c *Cluster) answerCalls(ctx context.Context, calls []call) (hangUp func(),
 	return hangUp, err
 }
 
-// dialAll runs the function Reach in a client pod. It returns the error of each target to which the pod got no connection. If
-// the pod does not report, it returns the reason for this as the error of every target.
-func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
+// dialTargets runs the function Reach in a client pod. It returns the error of each target to which the pod got no
+// connection. If the pod does not report, it returns the reason for this as the error of every target.
+func (c *Cluster) dialTargets(ctx context.Context, client string, targets []string) map[string]string {
 	limit := c.options.Settle + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
 	defer stop()
@@ -235,12 +235,12 @@ func (c *Cluster) podPolicies(ctx context.Context, names ...string) []string {
 			pods = append(pods, podObject(c.identity, c.options, *s))
 		}
 	}
-	return policiesOn(ctx, c.client, c.namespace(false), pods)
+	return podPolicyNames(ctx, c.client, c.namespace(false), pods)
 }
 
-// policiesOn returns the sorted names of the NetworkPolicies of a namespace that select one of pods; nil if they cannot be
+// podPolicyNames returns the sorted names of the NetworkPolicies of a namespace that select one of pods; nil if they cannot be
 // listed.
-func policiesOn(ctx context.Context, client *api.Client, namespace string, pods []*corev1.Pod) []string {
+func podPolicyNames(ctx context.Context, client *api.Client, namespace string, pods []*corev1.Pod) []string {
 	list, err := client.NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil // an optional right
@@ -253,7 +253,7 @@ func policiesOn(ctx context.Context, client *api.Client, namespace string, pods 
 	return slices.Compact(names)
 }
 
-// policiesSelecting returns the names of those of policies that select the pod.
+// policiesSelecting returns the names of the policies that select the pod, as namespace/name.
 func policiesSelecting(policies []networkingv1.NetworkPolicy, p *corev1.Pod) []string {
 	var names []string
 	for _, policy := range policies {

@@ -136,7 +136,7 @@ func TestHangUp(t *testing.T) {
 			t.Errorf("nothing answers: %v", err)
 		}
 		hangUp()
-		why := cluster.dialAll(t.Context(), "one", []string{"10.0.0.1:1"})
+		why := cluster.dialTargets(t.Context(), "one", []string{"10.0.0.1:1"})
 		if !strings.Contains(why["10.0.0.1:1"], "no answer from pod one for 1m45s") {
 			t.Errorf("nothing dials: %q", why)
 		}

@@ -65,7 +65,7 @@ func (c *Cluster) checkPods(ctx context.Context) error {
 		_, err = c.client.Version(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.config.Host, withAdvice(withoutURL(err)))
+		return fmt.Errorf("the API server at %s does not say how the pods are: %w", c.config.Host, withAdvice(plainRequestError(err)))
 	}
 	if c.place.mesh != nil {
 		return nil
@@ -74,7 +74,7 @@ func (c *Cluster) checkPods(ctx context.Context) error {
 	for _, s := range c.layout.pods {
 		p := pods[s.Name]
 		if p == nil {
-			return &lostError{podGone(s.Name)}
+			return &lostError{podGoneMessage(s.Name)}
 		}
 		switch now := api.StateOf(p); {
 		case now.Hopeless:
@@ -86,8 +86,8 @@ func (c *Cluster) checkPods(ctx context.Context) error {
 	return waits
 }
 
-// withoutURL returns the error of a request without its URL. It replaces a timeout by "no answer within 5s".
-func withoutURL(err error) error {
+// plainRequestError returns the error of a request without its URL. It replaces a timeout by "no answer within 5s".
+func plainRequestError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", askLimit)
 	}
@@ -98,17 +98,17 @@ func withoutURL(err error) error {
 	return err
 }
 
-// unreadyMessage returns a message about a pod that is not ready: the reason why, or if that is "" the message of the pod's
-// condition Ready; then the fault of its node, if it has one.
+// unreadyMessage returns a message about a pod that is not ready. It contains why, or if that is "", the message of the
+// pod's condition Ready. It also contains the fault of the pod's node, if there is one.
 func (c *Cluster) unreadyMessage(ctx context.Context, p *corev1.Pod, why string) string {
-	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + cmp.Or(why, unreadiness(p), "it is not ready")
-	if node := c.unhealthyNode(ctx, p); node != "" {
+	said := "pod " + p.Name + " on node " + p.Spec.NodeName + ": " + cmp.Or(why, unreadyReason(p), "it is not ready")
+	if node := c.nodeFault(ctx, p); node != "" {
 		said += "; " + node
 	}
 	return said
 }
 
-// podGone returns the message for a pod that has disappeared.
-func podGone(pod string) string {
+// podGoneMessage returns the message for a pod that has disappeared.
+func podGoneMessage(pod string) string {
 	return "pod " + pod + " is gone: it was deleted or evicted, or its node was removed"
 }

@@ -37,8 +37,9 @@ func (c *Cluster) runInPod(ctx context.Context, pod string, argv []string, o rem
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
 
-// Exec runs argv in a pod of the run and returns its standard output, even if the command failed; nil if the command does not
-// end. The error contains the end of its stderr. Exec also fails if the output exceeds outputLimit.
+// Exec runs argv in a pod of the run and returns its standard output, even if the command failed. If the command does not
+// end, it returns nil. The error contains the end of the command's stderr. Exec also fails if the output exceeds
+// outputLimit.
 func (c *Cluster) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	var out bounded
 	var tail tail
@@ -68,7 +69,7 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 		return nil, errGone
 	}
 	if forward {
-		return c.forwardAgent(ctx, pod)
+		return c.startForwardedAgent(ctx, pod)
 	}
 	s, err := c.openStream(ctx, pod)
 	if err == nil {
@@ -77,7 +78,7 @@ func (c *Cluster) startAgent(ctx context.Context, pod string) (io.ReadWriteClose
 	if !isExecRefused(err) {
 		return nil, fmt.Errorf("exec in pod %s: %w", pod, withAdvice(err))
 	}
-	other, otherErr := c.forwardAgent(ctx, pod)
+	other, otherErr := c.startForwardedAgent(ctx, pod)
 	if otherErr != nil {
 		return nil, fmt.Errorf("exec in pod %s: %w; port-forward instead: %w", pod, withAdvice(err), otherErr)
 	}
@@ -118,8 +119,8 @@ type stream struct {
 	left atomic.Bool
 }
 
-// openStream starts an agent by exec and waits for its first output, at most helloLimit. It fails if exec is refused, or if the
-// agent ends or stays silent.
+// openStream starts an agent by exec and waits for its first output, at most helloLimit. It fails if exec is refused, or if
+// the agent ends or stays silent.
 func (c *Cluster) openStream(ctx context.Context, pod string) (*stream, error) {
 	inside, in := io.Pipe()
 	out, outside := io.Pipe()
@@ -151,9 +152,9 @@ func (c *Cluster) openStream(ctx context.Context, pod string) (*stream, error) {
 		if words := s.tail.String(); words != "" {
 			err = fmt.Errorf("%w: %s", err, words)
 		}
-		err = c.withPodState(err, pod)
+		err = c.withPodFault(err, pod)
 	case <-late.C:
-		err = c.withPodState(fmt.Errorf("no word from the agent for %s", helloLimit), pod)
+		err = c.withPodFault(fmt.Errorf("no word from the agent for %s", helloLimit), pod)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -173,8 +174,8 @@ func streamError(err error) error {
 // AgentArguments returns the arguments with which cnibench runs as an agent in a cluster.
 func AgentArguments() []string { return []string{agentVerb, "--lifeline", lifeline.String()} }
 
-// keepStream stores a stream, so that Cluster.Close can end it. If the cluster is closed already, it closes the stream and returns
-// errGone.
+// keepStream stores a stream, so that Cluster.Close can end it. If the cluster is closed already, it closes the stream and
+// returns errGone.
 func (c *Cluster) keepStream(s *stream) error {
 	c.mu.Lock()
 	closed := c.closed
@@ -218,19 +219,19 @@ func (s *stream) LastWords() string {
 	if s.left.Load() {
 		return s.tail.String()
 	}
-	return strings.Trim(s.tail.String()+"; "+s.cluster.lookAt(s.pod), "; ")
+	return strings.Trim(s.tail.String()+"; "+s.cluster.currentPodFault(s.pod), "; ")
 }
 
-// withPodState adds the fault of a pod that lookAt finds to err. It returns err unchanged if there is no fault.
-func (c *Cluster) withPodState(err error, pod string) error {
-	if seen := c.lookAt(pod); seen != "" {
+// withPodFault adds the fault of a pod that currentPodFault finds to err. It returns err unchanged if there is no fault.
+func (c *Cluster) withPodFault(err error, pod string) error {
+	if seen := c.currentPodFault(pod); seen != "" {
 		return fmt.Errorf("%w; %s", err, seen)
 	}
 	return err
 }
 
-// lookAt calls podFault with a new context, for at most lookLimit.
-func (c *Cluster) lookAt(pod string) string {
+// currentPodFault calls podFault with a new context, for at most lookLimit.
+func (c *Cluster) currentPodFault(pod string) string {
 	ctx, stop := context.WithTimeout(context.Background(), lookLimit)
 	defer stop()
 	return c.podFault(ctx, pod)

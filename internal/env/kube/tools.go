@@ -25,10 +25,10 @@ const (
 	imagesReported = 50
 )
 
-// settleImage chooses the run's image if the plan has tools and its image is in no registry. The image must have all tools, and
-// every node must report it. settleImage waits up to imageReportLimit for such an image, then fails with a *ConfigError. If a
-// node reports no images, or so many that its list may be incomplete, it keeps the plan's image.
-func (c *Cluster) settleImage(ctx context.Context) error {
+// chooseImage chooses the run's image if the plan has tools and its image is in no registry. The image must have all tools,
+// and every node must report it. chooseImage waits up to imageReportLimit for such an image, then fails with a *ConfigError.
+// If a node reports no images, or so many that its list may be incomplete, it keeps the plan's image.
+func (c *Cluster) chooseImage(ctx context.Context) error {
 	if len(c.options.Tools) == 0 || !image.Local(c.options.Image) {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (c *Cluster) settleImage(ctx context.Context) error {
 		nodes := slices.DeleteFunc(list.Items, func(n corev1.Node) bool {
 			return !slices.ContainsFunc(c.place.nodes, func(p corev1.Node) bool { return p.Name == n.Name })
 		})
-		present := imagesOn(nodes)
+		present := commonImages(nodes)
 		c.options.Image = image.Serving(c.options.Image, present)
 		full := func(n corev1.Node) bool { return len(n.Status.Images) >= imagesReported }
 		if slices.Contains(present, c.options.Image) || slices.ContainsFunc(nodes, full) {
@@ -68,8 +68,8 @@ func (c *Cluster) settleImage(ctx context.Context) error {
 // tools.
 func (c *Cluster) Image() string { return c.options.Image }
 
-// imagesOn returns the names of the images that every node reports.
-func imagesOn(nodes []corev1.Node) []string {
+// commonImages returns the names of the images that every node reports.
+func commonImages(nodes []corev1.Node) []string {
 	on := map[string]int{}
 	for _, n := range nodes {
 		for _, i := range n.Status.Images {
@@ -81,9 +81,9 @@ func imagesOn(nodes []corev1.Node) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(on)), func(name string) bool { return on[name] < len(nodes) })
 }
 
-// findTools asks an agent in a pod which of the plan's tools the image lacks. It fails with a *ConfigError if a tool is missing.
-// If the cluster forbids exec, it checks nothing and returns nil.
-func (c *Cluster) findTools(ctx context.Context) error {
+// checkTools asks an agent in a pod which of the plan's tools the image lacks. It fails with a *ConfigError if a tool is
+// missing. If the cluster forbids exec, it checks nothing and returns nil.
+func (c *Cluster) checkTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {
 		return nil
 	}

@@ -48,7 +48,7 @@ func TestSettleImage(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w, c := newWorld(t, Options{Cluster: plan.Cluster{Image: tt.asked}, Tools: tt.tools}, tt.nodes...)
-			err := c.findNodes(t.Context())
+			err := c.chooseNodesAndImage(t.Context())
 			var config *ConfigError
 			switch {
 			case tt.fault == "" && (err != nil || c.Image() != tt.want):
@@ -77,7 +77,7 @@ func TestToolsHaveAPlace(t *testing.T) {
 // TestFindTools: an image without a tool of the plan ends the run before a trial, and says how to make one that has it.
 func TestFindTools(t *testing.T) {
 	_, c := onePath(t)
-	if err := c.findTools(t.Context()); err != nil { // without tools no agent is asked
+	if err := c.checkTools(t.Context()); err != nil { // without tools no agent is asked
 		t.Fatal(err)
 	}
 	c.layout = newLayout(c.options, c.place)
@@ -90,7 +90,7 @@ func TestFindTools(t *testing.T) {
 			_, err := io.WriteString(o.Stdout, says)
 			return err
 		}
-		err := c.findTools(t.Context())
+		err := c.checkTools(t.Context())
 		var config *ConfigError
 		if (err == nil) != (want == "") || err != nil && (!errors.As(err, &config) || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(advice.Of(err), "cnibench image --with iperf3,wrk")) {
@@ -99,7 +99,7 @@ func TestFindTools(t *testing.T) {
 	}
 	for fails, want := range map[error]bool{apierrors.NewForbidden(podResource, "client", errors.New("no exec")): false, io.ErrUnexpectedEOF: true} {
 		c.exec = func(context.Context, string, []string, remotecommand.StreamOptions) error { return fails }
-		if err := c.findTools(t.Context()); (err != nil) != want {
+		if err := c.checkTools(t.Context()); (err != nil) != want {
 			t.Errorf("exec fails with %v: %v", fails, err)
 		}
 	}

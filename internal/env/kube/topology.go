@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// profileHost is the profile without a CNI: host-network pods at both ends of every path.
+// profileHost is the name of the profile without a CNI. Under it, both ends of every path are host-network pods.
 const profileHost = "host"
 
 // Names of the pods. Host-network pods are the pod external, and the pods whose names begin with inHost.
@@ -96,7 +96,7 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	case r.Members > len(at.members):
 		return e, fmt.Sprintf("a job of %d members needs a node each", r.Members)
 	case r.Members > 0:
-		return membersOf(r), ""
+		return jobEnds(r), ""
 	case r.Servers > 1 && !p.Shared():
 		return e, "only a Service can have several backends"
 	case r.Servers > 1 && p.To == plan.NodePort && at.server != "" && local:
@@ -137,8 +137,8 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	return e, ""
 }
 
-// membersOf returns the ends of a job's route: the job's first pod is the client, its other pods are the servers.
-func membersOf(r plan.Route) ends {
+// jobEnds returns the ends of a job's route: the job's first pod is the client, its other pods are the servers.
+func jobEnds(r plan.Route) ends {
 	host, e := "", ends{client: podClient, servers: []string{podServer}}
 	if isHostProfile(r.Variant) || r.Path.From == plan.Host {
 		host, e = inHost, ends{client: hostClient, servers: []string{hostServer}}
@@ -156,8 +156,8 @@ func serviceOf(p plan.Path) string {
 	return serviceLocal
 }
 
-// backendEnds returns the ends of a route with several backends. e has the ends of the same route with one backend. The text is
-// the reason if the route is not served, "" if it is.
+// backendEnds returns the ends of a route with several backends. e has the ends of the same route with one backend. The text
+// is the reason if the route is not served, "" if it is.
 func (at placement) backendEnds(e ends, r plan.Route) (ends, string) {
 	nodes := 2
 	if at.server == "" {
@@ -281,8 +281,8 @@ func (l *layout) ensurePod(at placement, name string) *podSpec {
 	return l.pods[i]
 }
 
-// addBackend makes p a backend of the Service called name. It adds the Service to the layout if it is missing. For the name "" it
-// does nothing.
+// addBackend makes p a backend of the Service called name. It adds the Service to the layout if it is missing. For the name
+// "" it does nothing.
 func (l *layout) addBackend(name string, p *podSpec) {
 	if name == "" {
 		return
@@ -345,7 +345,7 @@ func (c *Cluster) Facts() facts.Facts {
 	set(factControl, c.place.controlPlanes())
 	set(factLimit, c.options.CPULimit)
 	set(FactBalancer, c.balancerFact())
-	set(FactBalancerWay, c.balancerWay())
+	set(FactBalancerWay, c.balancerWayFact())
 	if c.options.CPURequest != "" || c.options.MemoryRequest != "" {
 		f[factRequests] = fmt.Sprintf("cpu %s, memory %s", cmp.Or(c.options.CPURequest, "none"), cmp.Or(c.options.MemoryRequest, "none"))
 	}

@@ -33,7 +33,7 @@ const (
 	undoLimit = time.Minute
 )
 
-// standing is a pod that became ready.
+// standing describes a pod that became ready.
 type standing struct {
 	node string
 	// addresses are the pod's IP addresses, in the cluster's order.
@@ -54,8 +54,8 @@ type reachable struct {
 	why string
 }
 
-// Up chooses the nodes and creates the namespaces, pods and Services that the plan needs. It waits until all pods are ready and
-// all load balancers have addresses, but for load balancers at most LoadBalancerTimeout. After an error it removes everything.
+// Up chooses the nodes and creates the namespaces, pods and Services that the plan needs. It waits until all pods are ready.
+// Then it waits, at most LoadBalancerTimeout, until all load balancers have addresses. After an error it removes everything.
 func (c *Cluster) Up(ctx context.Context) error {
 	err := c.createObjects(ctx)
 	if err == nil {
@@ -70,7 +70,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 }
 
 func (c *Cluster) createObjects(ctx context.Context) error {
-	if err := c.findNodes(ctx); err != nil {
+	if err := c.chooseNodesAndImage(ctx); err != nil {
 		return err
 	}
 	c.layout = newLayout(c.options, c.place)
@@ -85,10 +85,10 @@ func (c *Cluster) createObjects(ctx context.Context) error {
 	if err := c.makePods(ctx); err != nil {
 		return err
 	}
-	if err := c.findTools(ctx); err != nil {
+	if err := c.checkTools(ctx); err != nil {
 		return err
 	}
-	if err := c.findHostPorts(ctx); err != nil {
+	if err := c.chooseHostPorts(ctx); err != nil {
 		return err
 	}
 	for _, s := range c.layout.services {
@@ -249,7 +249,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 		c.pods[s.Name] = standing{node: pods[s.Name].Spec.NodeName, addresses: api.Addresses(pods[s.Name])}
 	}
 	if c.place.mesh != nil {
-		if c.place.client, c.place.server, err = c.place.firstTwo(); err != nil {
+		if c.place.client, c.place.server, err = c.place.firstTwoNodes(); err != nil {
 			return err
 		}
 	}

@@ -61,8 +61,8 @@ func addressingOf(l plan.Lab) addressing {
 	return addressing4
 }
 
-// onUnderlay describes a host on the underlay.
-func (a addressing) onUnderlay(name string, addr netip.Addr) hostSpec {
+// underlayHost describes a host on the underlay.
+func (a addressing) underlayHost(name string, addr netip.Addr) hostSpec {
 	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 

@@ -24,7 +24,7 @@ type agent struct {
 	// in and out are our ends of the pipes.
 	in, out *os.File
 	stderr  child.Tail
-	// ended is closed when the process has been waited for.
+	// ended is closed when the process has ended and Wait has returned.
 	ended chan struct{}
 	once  sync.Once
 }
@@ -93,8 +93,8 @@ func (a *agent) start(start func(*exec.Cmd) error) error {
 	return nil
 }
 
-// startCommand starts cmd in the namespace and cgroup of h, on the CPUs for its processes. onStart, if not nil, runs under the
-// lab's lock once cmd runs.
+// startCommand starts cmd in the namespace and cgroup of h, on the CPUs for h's processes. After the start it calls
+// onStart under the lab's lock, unless onStart is nil. It fails with errClosed if the lab is closed.
 func (l *Lab) startCommand(h *Host, cmd *exec.Cmd, onStart func()) error {
 	if h.group != nil {
 		child.InCgroup(cmd, h.group.FD())
@@ -143,11 +143,11 @@ func (a *agent) LastWords() string { return strings.TrimSpace(a.stderr.String())
 // Close kills the agent and waits until it has ended.
 func (a *agent) Close() error {
 	a.onClose()
-	a.end()
+	a.killAndWait()
 	return nil
 }
 
-func (a *agent) end() {
+func (a *agent) killAndWait() {
 	a.once.Do(func() {
 		_ = a.cmd.Process.Kill() // fails if the process has ended
 		<-a.ended

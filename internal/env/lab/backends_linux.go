@@ -14,7 +14,7 @@ import (
 // firstBackendsPort is the first node port of the Services with several backends.
 const firstBackendsPort = 30211
 
-// backendSet requests a pair of Services with several backends; see severalBackends.
+// backendSet requests a pair of Services with several backends; see backendServices.
 type backendSet struct {
 	// Of is the number of backends, at least 2.
 	Of int
@@ -31,9 +31,9 @@ func (o Options) backendSets() []backendSet {
 	return all
 }
 
-// withRoomFor returns l with enough pods per node for the client and the largest set of backends. It fails if the size
-// of a set is out of range, or if a node would get too many pods.
-func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
+// withBackendPods returns l with enough pods per node for the client and the largest set of backends. It fails if the
+// size of a set is out of range. It also fails if a node would get too many pods.
+func withBackendPods(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	if len(backends) == 0 {
 		return l, nil
 	}
@@ -51,9 +51,10 @@ func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	return l, nil
 }
 
-// severalBackends describes two Services for each entry of backends. The first backend of one Service is on the client's
-// node, that of the other on the next node. It omits a Service if two of its backends would share an address.
-func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
+// backendServices returns two Services for each entry of backends. The first backend of one Service is on the
+// client's node, that of the other on the next node. A Service is left out if two of its backends would share an
+// address.
+func (s instanceSpec) backendServices(backends []backendSet) []serviceSpec {
 	var list []serviceSpec
 	vip := s.net.itself
 	for _, b := range backends {
@@ -63,16 +64,16 @@ func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 				continue
 			}
 			list = append(list, serviceSpec{
-				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), UDP: true, Backends: s.spreadPods(b.Of, first),
+				Name: backendServiceName(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), UDP: true, Backends: s.spreadPods(b.Of, first),
 			})
 		}
 	}
 	return list
 }
 
-// backendsService returns the name of a Service with several backends. name is LocalService if the first backend is on
+// backendServiceName returns the name of a Service with several backends. name is LocalService if the first backend is on
 // the client's node, RemoteService if it is on the next node.
-func backendsService(name string, b backendSet) string {
+func backendServiceName(name string, b backendSet) string {
 	name = fmt.Sprintf("%s-%d", name, b.Of)
 	if b.Rolled {
 		name += "-rolled"
@@ -108,26 +109,26 @@ func (s instanceSpec) haveDistinctAddrs(pods []PodRef) bool {
 func (l *Lab) backendEndpoints(inst *Instance, r plan.Route) ([]control.Endpoint, error) {
 	p := r.Path
 	if !p.Shared() {
-		return nil, inst.Spec.notServed(p, "only a Service can have several backends")
+		return nil, inst.Spec.notServedError(p, "only a Service can have several backends")
 	}
 	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == condition.TrafficLocal {
-		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
+		return nil, inst.Spec.notServedError(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
 	// The backends are on both nodes, so both forms of the path must work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
 		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.nodePortPath(p).To, Locality: form}); err != nil {
 			var not *control.NotServedError
 			if errors.As(err, &not) {
-				err = inst.Spec.notServed(p, not.Reason)
+				err = inst.Spec.notServedError(p, not.Reason)
 			}
 			return nil, err
 		}
 	}
 	b := backendSet{Of: r.Servers, Rolled: r.Rolled}
-	name := backendsService(serviceOf(p), b)
+	name := backendServiceName(serviceOf(p), b)
 	i := slices.IndexFunc(inst.Spec.Services, func(svc serviceSpec) bool { return svc.Name == name })
 	if i < 0 && slices.Contains(l.options.backendSets(), b) {
-		return nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
+		return nil, inst.Spec.notServedError(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
 	}
 	if i < 0 {
 		return nil, fmt.Errorf("the lab has no Service of %d backends", b.Of)

@@ -23,7 +23,7 @@ func TestSeveralBackendsAreSpread(t *testing.T) {
 			checkServices(t, s)
 			for _, n := range numbers {
 				for first, name := range []string{LocalService, RemoteService} {
-					checkSpread(t, s, backendsService(name, backendSet{Of: n}), n, first)
+					checkSpread(t, s, backendServiceName(name, backendSet{Of: n}), n, first)
 				}
 			}
 		}

@@ -14,8 +14,8 @@ import (
 // One node answers for the address, and its Service rules or programs accept the packets. In the lab the external
 // client has a static neighbour entry for that node. No device has the address.
 
-// announcerIndex returns the index of the node that answers for the load balancer addresses: the first node, or with traffic
-// policy Local the second, because the backend is there.
+// announcerIndex returns the index of the node that answers for the load balancer addresses. This is the first
+// node. With traffic policy Local it is the second node, which has the backend.
 func (s instanceSpec) announcerIndex() int {
 	if s.Lab.TrafficPolicy == condition.TrafficLocal {
 		return 1
@@ -23,8 +23,8 @@ func (s instanceSpec) announcerIndex() int {
 	return 0
 }
 
-// setBalancerAddrs sets the load balancer addresses of those services whose first backend is on the second node. It sets none if
-// kube-proxy is in ipvs mode or if answersElsewhere.
+// setBalancerAddrs sets the load balancer address of each Service whose first backend is on the second node. It
+// sets none under kube-proxy in ipvs mode, or if answersElsewhere returns true.
 func (s instanceSpec) setBalancerAddrs(services []serviceSpec) {
 	if s.ProxyIPVS() || answersElsewhere(s) {
 		return

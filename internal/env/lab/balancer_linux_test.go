@@ -47,7 +47,7 @@ func TestBalancedAddresses(t *testing.T) {
 			t.Errorf("%+v, %v", e, err)
 		}
 		for node := range s.Nodes {
-			for _, svc := range s.kubeProxy(node) {
+			for _, svc := range s.proxyServices(node) {
 				if (len(svc.LoadBalancerIPs) == 1) != strings.HasPrefix(svc.Name, RemoteService) {
 					t.Errorf("kube-proxy of node %d: %s has %v", node, svc.Name, svc.LoadBalancerIPs)
 				}
@@ -56,7 +56,8 @@ func TestBalancedAddresses(t *testing.T) {
 	}
 }
 
-// TestNoBalancerUnderIPVS: what the model of kube-proxy has not is refused by name, and where there is no kube-proxy nothing is.
+// TestNoBalancerUnderIPVS: what the model of kube-proxy has not is refused by name, and where there is no kube-proxy nothing
+// is.
 func TestNoBalancerUnderIPVS(t *testing.T) {
 	for _, name := range profile.Names() {
 		s, err := NewSpec(plan.VariantOf(name), plan.Lab{ServiceProxy: "ipvs"})
@@ -92,7 +93,7 @@ func TestBackendsBehindABalancer(t *testing.T) {
 		if err != nil || len(servers) != 3 || !strings.HasSuffix(client.Name, "external") {
 			t.Fatalf("%s: %v, %v", policy, servers, err)
 		}
-		want := l.Instance(plan.VariantOf("ptp")).Service(backendsService(RemoteService, backendSet{Of: 3})).Balanced.String()
+		want := l.Instance(plan.VariantOf("ptp")).Service(backendServiceName(RemoteService, backendSet{Of: 3})).Balanced.String()
 		for _, e := range servers {
 			if e.Address != want || e.Port != agentPort {
 				t.Errorf("%s is at %s:%d, want %s", e.Name, e.Address, e.Port, want)

@@ -146,7 +146,7 @@ func (b *builder) makeNamespaces(context.Context) (err error) {
 }
 
 func (b *builder) makeHost(s hostSpec, cpus []int) (*Host, error) {
-	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)}
+	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.processCPUs(cpus)}
 	return h, b.makeNamespace(h)
 }
 
@@ -171,18 +171,19 @@ func (b *builder) makeNamespace(h *Host) error {
 
 // sendBuffer and receiveBuffer are the least, default and largest buffers of a TCP socket, in bytes.
 //
-// The kernel's own largest send buffer is 4 MiB. The lab's is smaller: the packets of one flow in flight must fit into
-// the receive backlog of a CPU, 1000 packets, which a namespace cannot change. Otherwise the backlog drops packets.
+// The kernel's own largest send buffer is 4 MiB. The lab's is smaller: the packets of one flow in flight must fit
+// into the receive backlog of a CPU. A namespace cannot change that backlog, which holds 1000 packets and drops
+// further ones.
 //
-// The kernel's receive buffer begins at 128 KiB. Whether it grows within a trial's window is random. A flow that the
-// buffer limits takes a sixth to a third less CPU time, because acknowledgements trigger the sends.
+// The kernel's receive buffer begins at 128 KiB. Whether it grows within a trial's window is random. A flow that
+// the buffer limits takes a sixth to a third less CPU time, because acknowledgements trigger the sends.
 const (
 	sendBuffer    = "4096 16384 1048576"
 	receiveBuffer = "4096 6291456 6291456"
 )
 
-// namespaceSettings returns the sysctls of a new namespace: those of IPv4, and those that switch IPv6 on or off as the
-// lab's family requires.
+// namespaceSettings returns the sysctls of a new namespace. They set IPv4, and switch IPv6 on or off as the lab's
+// family requires.
 func (s instanceSpec) namespaceSettings() []netns.Setting {
 	if s.Lab.Family == IPv6 {
 		return slices.Concat(fresh6, fresh4)
@@ -216,7 +217,7 @@ var fresh4 = slices.Concat([]netns.Setting{
 
 func (b *builder) makeNode(s dataplane.Node, cpus []int) error {
 	n := &Node{
-		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)},
+		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.processCPUs(cpus)},
 		PodCIDR: s.PodCIDR, TunnelAddr: s.Tunnel.Addr,
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
@@ -255,7 +256,7 @@ func (b *builder) makeUnderlay(context.Context) error {
 		return fmt.Errorf("external: %w", err)
 	}
 	for k, n := range b.spec.Nodes {
-		if err := b.plugHost(&b.inst.Nodes[k].Host, hostOf(n)); err != nil {
+		if err := b.plugHost(&b.inst.Nodes[k].Host, hostSpecOf(n)); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
@@ -301,7 +302,7 @@ func (b *builder) plugHost(h *Host, s hostSpec) error {
 // also returns entries for the load balancer addresses.
 func (b *builder) staticNeighbours(s hostSpec) []link.Thing {
 	peers := []hostSpec{b.spec.Switch, b.spec.External}
-	peers = append(peers, each.Of(b.spec.Nodes, hostOf)...)
+	peers = append(peers, each.Of(b.spec.Nodes, hostSpecOf)...)
 	var list []link.Thing
 	for _, peer := range peers {
 		if peer.Name != s.Name {
@@ -316,7 +317,7 @@ func (b *builder) staticNeighbours(s hostSpec) []link.Thing {
 	return list
 }
 
-func hostOf(n dataplane.Node) hostSpec { return hostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
+func hostSpecOf(n dataplane.Node) hostSpec { return hostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
 
 // makeDataplane prepares the nodes, starts the programs of a profile file, connects the pods, and adds the routes between
 // nodes.
@@ -324,10 +325,10 @@ func (b *builder) makeDataplane(ctx context.Context) error {
 	d := b.spec.dataplane
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
-		if err := at.Add(slices.Concat(b.forwardingSetting(), b.inUserSpace(b.inst.Nodes[k], b.ownDevices(n)))...); err != nil {
+		if err := at.Add(slices.Concat(b.forwardingSetting(), b.withWireGuardFallback(b.inst.Nodes[k], b.nodeDevices(n)))...); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
-		if err := b.openOwn(ctx, k); err != nil {
+		if err := b.startOwnPrograms(ctx, k); err != nil {
 			return err
 		}
 		for j, p := range n.Pods {
@@ -353,7 +354,7 @@ func (b *builder) makeDataplane(ctx context.Context) error {
 			}
 		}
 	}
-	return b.joinOwn(ctx)
+	return b.joinOwnNodes(ctx)
 }
 
 // forwardingSetting returns the setting that makes a node forward packets between its devices; none for a raw node.
@@ -368,8 +369,8 @@ func (b *builder) forwardingSetting() []link.Thing {
 	return []link.Thing{link.Settings{{Name: name, Value: "1"}}}
 }
 
-// attachPod connects a pod to its node, or to the switch if the dataplane does so. at is the node's handle, in the pod's
-// handle.
+// attachPod connects a pod to its node, or to the switch if the dataplane does so. at is a handle of the node's
+// namespace, in a handle of the pod's.
 func (b *builder) attachPod(at *link.Handle, n dataplane.Node, p dataplane.Pod, in *link.Handle) error {
 	if s, ok := b.spec.dataplane.(dataplane.Switched); ok {
 		return b.at[b.inst.Switch].Add(s.PlugPod(switchBridge, p, in)...)
@@ -377,8 +378,8 @@ func (b *builder) attachPod(at *link.Handle, n dataplane.Node, p dataplane.Pod, 
 	return at.Add(b.spec.dataplane.AttachPod(n, p, in)...)
 }
 
-// configureDevices applies the conditions of devices: the NIC model, BIG TCP and receive steering for all devices, the line rate for
-// NICs. It also prepares lossy links.
+// configureDevices applies the conditions of devices. All devices get the NIC model, BIG TCP and receive steering,
+// and NICs get the line rate. It also prepares lossy links.
 func (b *builder) configureDevices(context.Context) error {
 	b.inst.nic = plan.NICIdeal
 	for h, at := range b.at {
@@ -408,7 +409,7 @@ func (b *builder) configureDevices(context.Context) error {
 			}
 		}
 	}
-	return b.lossyLinks()
+	return b.addLossyLinks()
 }
 
 // BigTCP is the maximum length of a super-packet with BIG TCP, in bytes.
@@ -417,15 +418,16 @@ const BigTCP = 192 << 10
 // errOneCPU is the error of a variant that sets rps while all work is on one CPU.
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
-// steerHost makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It does not
-// change the switch. If the kernel cannot steer, it fails with rps=on; otherwise it records the reason for Facts.
+// steerHost makes the receive work of a host's devices run on the host's CPUs, if placement and rps ask for it. It
+// does not change the switch. If the kernel cannot steer, it fails with rps=on. Otherwise it records the reason for
+// Facts and returns nil.
 func (b *builder) steerHost(h *Host, at *link.Handle) error {
 	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil
 	}
 	err := at.Steer(h.CPUs)
 	if h.Steered = err == nil; err != nil && b.spec.Lab.RPS != condition.RPSOn {
-		b.lab.notSteered(err)
+		b.lab.recordSteeringError(err)
 		return nil
 	}
 	if err != nil {
@@ -441,7 +443,7 @@ func (b *builder) loadRules(ctx context.Context) error {
 	}
 	return each.AtOnce(b.inst.Nodes, func(k int, n *Node) (err error) {
 		if n.own != nil {
-			n.before, err = b.lab.tools.saveRules(ctx, n.NS)
+			n.before, err = b.lab.tools.currentRules(ctx, n.NS)
 		}
 		if err == nil {
 			err = b.lab.loadNetfilter(ctx, n.NS, b.spec, k)
@@ -453,7 +455,8 @@ func (b *builder) loadRules(ctx context.Context) error {
 	})
 }
 
-// loadPrograms loads the BPF programs of all nodes at once.
+// loadPrograms loads the BPF programs of all nodes concurrently, and records the stand-ins among them in
+// Instance.StandIn.
 func (b *builder) loadPrograms(context.Context) error {
 	d, ok := b.spec.dataplane.(dataplane.Programmed)
 	if !ok {
@@ -477,7 +480,7 @@ func (b *builder) loadPrograms(context.Context) error {
 func (i *Instance) programInput(k int) dataplane.Programming {
 	n, s := i.Nodes[k], i.Spec
 	return dataplane.Programming{
-		NS: n.NS, Node: s.Nodes[k], Others: slices.Concat(s.Nodes[:k], s.Nodes[k+1:]), Services: s.kubeProxy(k),
+		NS: n.NS, Node: s.Nodes[k], Others: slices.Concat(s.Nodes[:k], s.Nodes[k+1:]), Services: s.proxyServices(k),
 		Cgroup: n.CgroupPath(), NoCgroup: i.lab.groups.failed, Policies: s.Lab.Policies, PoliciesUnselected: s.Lab.PoliciesUnselected,
 		Connections: s.Lab.Connections,
 	}
@@ -486,7 +489,7 @@ func (i *Instance) programInput(k int) dataplane.Programming {
 // close ends the programs of a profile file, and removes BPF programs, links, namespaces and cgroups. Errors are
 // ignored.
 func (i *Instance) close() {
-	_ = i.endOwn() // removeInstance and Lab.Close have reported it
+	_ = i.endOwnPrograms() // removeInstance and Lab.Close have reported it
 	var programs sync.WaitGroup
 	for _, n := range i.Nodes {
 		if n.programs.Closer != nil {

@@ -30,9 +30,9 @@ const (
 	churnPort    = 5301
 )
 
-// churnKind returns the kind of object that changes: the condition Churn.Of, or without it Options.Changed if
-// Options.Account is set. It returns "" if neither is set, if the instance has no such object, or if a change for
-// AccountChange would take minutes.
+// churnKind returns the kind of object that changes in an instance. This is Churn.Of of the conditions. If that is
+// "" and Options.Account is set, it is Options.Changed. churnKind returns "" if neither is set or the instance has
+// no such object. It also returns "" if a change for AccountChange would take minutes.
 func (l *Lab) churnKind(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
@@ -76,8 +76,8 @@ type changes struct {
 	broken error
 }
 
-// prepareChanges prepares the actions for one kind of object. It computes netfilter rules in advance, so that changeTo only
-// loads them.
+// prepareChanges prepares the actions for one kind of object. It computes netfilter rules in advance, so that
+// changeForm only loads them.
 func (i *Instance) prepareChanges(kind plan.ChurnKind) (*changes, error) {
 	c := &changes{inst: i, kind: kind}
 	for k := range i.Nodes {
@@ -92,20 +92,20 @@ func (i *Instance) prepareChanges(kind plan.ChurnKind) (*changes, error) {
 	return c, nil
 }
 
-// nodeChange returns the action by which node k brings the object from the other form into form to.
+// nodeChange returns the action of node k that brings the object into form to, from the other form.
 func (i *Instance) nodeChange(kind plan.ChurnKind, k int, to form) (func(context.Context) error, error) {
 	if kind == plan.ChurnPolicies {
-		return i.changePolicy(k, to)
+		return i.policyChange(k, to)
 	}
 	n, from := i.Nodes[k], i.specInForm(kind, 1-to)
 	target := i.specInForm(kind, to)
 	if i.Profile.Services == FileServices {
-		return func(ctx context.Context) error { return n.serveOwn(ctx, target, k) }, nil
+		return func(ctx context.Context) error { return n.runServiceCommands(ctx, target, k) }, nil
 	}
 	if n.programs.Serve != nil {
-		list := onlyChurned(target.kubeProxy(k))
+		list := churnedServices(target.proxyServices(k))
 		if len(list) == 0 {
-			gone := onlyChurned(from.kubeProxy(k))
+			gone := churnedServices(from.proxyServices(k))
 			return func(context.Context) error { return n.programs.Withdraw(gone) }, nil
 		}
 		return func(context.Context) error { return n.programs.Serve(list) }, nil
@@ -116,15 +116,15 @@ func (i *Instance) nodeChange(kind plan.ChurnKind, k int, to form) (func(context
 		return func(context.Context) error { return serveIPVS(n.NS, *after.Services) }, nil
 	case after.ProxyNFT:
 		for _, c := range []*service.Config{before.Services, after.Services} {
-			c.Services = onlyChurned(c.Services)
+			c.Services = churnedServices(c.Services)
 		}
 		return i.nftChange(k, service.NFTables(*before.Services), service.NFTables(*after.Services))
 	}
 	return i.iptablesChange(k, before, after, service.EverySync...)
 }
 
-// changePolicy returns the action by which node k creates the policy of churn (changed) or deletes it (asRaised).
-func (i *Instance) changePolicy(k int, to form) (func(context.Context) error, error) {
+// policyChange returns the action by which node k creates the policy of churn (changed) or deletes it (asRaised).
+func (i *Instance) policyChange(k int, to form) (func(context.Context) error, error) {
 	if deny := i.Nodes[k].programs.Deny; deny != nil {
 		return func(context.Context) error { return deny(to == changed) }, nil
 	}
@@ -171,8 +171,8 @@ func (n *Node) daemonCPUs() []int {
 	return n.CPUs
 }
 
-// specInForm returns the instance's description with churnService in form f. In the form changed, it does not exist if kind
-// is services; otherwise its endpoint is on the first node.
+// specInForm returns the instance's description with churnService in form f. In the form changed, the Service does
+// not exist if kind is services. For any other kind, its endpoint is on the first node.
 func (i *Instance) specInForm(kind plan.ChurnKind, f form) instanceSpec {
 	s := i.Spec
 	if f == asRaised {
@@ -188,17 +188,18 @@ func (i *Instance) specInForm(kind plan.ChurnKind, f form) instanceSpec {
 	return s
 }
 
-// onlyChurned returns the entries of list for churnService.
-func onlyChurned(list []service.Service) []service.Service {
+// churnedServices returns the entries of list for churnService.
+func churnedServices(list []service.Service) []service.Service {
 	return slices.DeleteFunc(slices.Clone(list), func(s service.Service) bool { return s.Name != churnService })
 }
 
 // changeTime bounds one change.
 const changeTime = time.Minute
 
-// changeTo brings the object into a form on all nodes concurrently, and returns the CPU time of the change in ns. It does
-// not stop when ctx is done, because a partial change leaves neither form. After a failure, every later call fails.
-func (c *changes) changeTo(ctx context.Context, to form) (cpu int64, err error) {
+// changeForm brings the object into a form on all nodes concurrently. It returns the CPU time of the change in ns. It
+// does not stop when ctx is done, because a partial change leaves neither form. After a failure, every later call
+// fails.
+func (c *changes) changeForm(ctx context.Context, to form) (cpu int64, err error) {
 	if c.broken != nil {
 		return 0, c.broken
 	}
@@ -234,8 +235,8 @@ func (c *changes) changeTo(ctx context.Context, to form) (cpu int64, err error) 
 // that both directions are probed.
 const watchedRate = 10
 
-// Churn changes an object of a variant at the rate of its conditions, and at the end restores it; see env.Churner. It
-// returns nil if nothing changes.
+// Churn changes an object of a variant at the rate of its conditions; see env.Churner. At the end it restores the
+// object. It returns nil if nothing changes.
 func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn, err error) {
 	inst, err := l.raisedInstance(o.Variant)
 	if err != nil {
@@ -252,7 +253,7 @@ func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn
 	defer func() { err = errors.Join(err, p.close()) }()
 	seen, err = c.runTrial(ctx, o, p)
 	if c.at == changed && c.broken == nil {
-		_, restored := c.changeTo(ctx, asRaised)
+		_, restored := c.changeForm(ctx, asRaised)
 		err = errors.Join(err, restored)
 	}
 	return seen, err
@@ -310,7 +311,7 @@ func (c *changes) changeOnce(ctx context.Context, p *prober, look bool) (one one
 	applied := make(chan error, 1)
 	var ended int64
 	go func() {
-		cpu, err := c.changeTo(ctx, to)
+		cpu, err := c.changeForm(ctx, to)
 		one.cpu, ended = cpu, thread.Monotonic()
 		applied <- err
 	}()
@@ -334,7 +335,8 @@ func (c *changes) expectedSign(f form) sign {
 	return closed
 }
 
-// probeTarget returns the address that the prober connects to, and the port on which the pod of the second node listens.
+// probeTarget returns the address that the prober connects to. The second result is the port on which the pod of
+// the second node listens.
 func (c *changes) probeTarget() (netip.AddrPort, uint16) {
 	s := c.inst.Spec
 	if c.kind == plan.ChurnPolicies {
@@ -343,16 +345,17 @@ func (c *changes) probeTarget() (netip.AddrPort, uint16) {
 	return netip.AddrPortFrom(s.net.churned, churnPort), churnPort
 }
 
-// accounted is how many changes AccountChange makes. After accountTime it makes fewer, but an even number.
+// accounted is how many changes AccountChange makes. If they take longer than accountTime, it makes fewer, always
+// an even number.
 const (
 	accounted   = 6
 	accountTime = 5 * time.Second
 )
 
-// AccountChange changes one object several times. It sets in Raised the median delay until a change is enforced and the
-// mean CPU time of a change, in ns. It does nothing without Options.Account or an object that changes, or if the
-// conditions have delay or loss, which would distort the probes. Run self-tests first: changes may increase the drop
-// counters.
+// AccountChange changes one object several times. It sets two values in Raised, in ns. They are the median delay
+// until a change is enforced and the mean CPU time of a change. It does nothing without Options.Account or an
+// object that changes. It also does nothing if the conditions have delay or loss, which would distort the probes.
+// Run self-tests first, because changes may increase the drop counters.
 func (i *Instance) AccountChange(ctx context.Context) (err error) {
 	c := i.changing
 	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Impaired() {

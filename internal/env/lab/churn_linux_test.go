@@ -121,7 +121,7 @@ func TestEnforced(t *testing.T) {
 		"no answer is none": {[]attempt{answer(200, 0), silent(150), silent(90)}, refused, 100, 0},
 	} {
 		p := prober{probes: tt.probes}
-		at, ok := p.enforcedAt(tt.want, now-tt.over*ms)
+		at, ok := p.enforcementTime(tt.want, now-tt.over*ms)
 		if ok != (tt.at > 0) || ok && at != now-tt.at*ms {
 			t.Errorf("%s: %d ms ago (%t), want %d", name, (now-at)/ms, ok, tt.at)
 		}

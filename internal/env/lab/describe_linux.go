@@ -32,10 +32,12 @@ type serviceDescription struct {
 // HostDescription describes a host.
 type HostDescription struct {
 	Name string
-	// Node is the name of the node that the host is or runs on, "" for the switch and the external client.
+	// Node is the name of the host's node; a node has its own name here. It is "" for the switch and the external
+	// client.
 	Node string
 	Addr netip.Addr
-	// CPUs are for its load threads; its other threads start on Aside. Empty means any.
+	// CPUs are the CPUs of its load threads, Aside those on which its other threads start. An empty list means any
+	// CPU.
 	CPUs, Aside []int
 }
 

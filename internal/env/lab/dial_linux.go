@@ -20,8 +20,8 @@ const SocketsVerb = "sockets"
 // ServeSockets makes and connects sockets for the lab at the other end of stdin, until stdin is closed.
 func ServeSockets(stdin *os.File) error { return handover.Serve(stdin) }
 
-// Dialer makes connections like a process of one host: in the host's namespace and, if possible, in the node's cgroup, where
-// programs may translate Services.
+// Dialer makes connections like a process of one host, in the host's namespace. If possible, they are also in the
+// node's cgroup, where programs may translate Services.
 type Dialer struct {
 	host   *Host
 	client *handover.Client // nil when the namespace alone is enough

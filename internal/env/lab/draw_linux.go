@@ -19,13 +19,13 @@ func (s instanceSpec) Draw(w io.Writer) error {
 		if i == len(s.Nodes)-1 {
 			branch, bar = "└─", "  "
 		}
-		fmt.Fprintf(&b, "%s %s\n", branch, drawNode(n))
+		fmt.Fprintf(&b, "%s %s\n", branch, nodeText(n))
 		for j, p := range n.Pods {
 			twig := "├─"
 			if j == len(n.Pods)-1 {
 				twig = "└─"
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", bar, twig, s.drawPod(p))
+			fmt.Fprintf(&b, "%s %s %s\n", bar, twig, s.podText(p))
 		}
 	}
 	for _, svc := range s.Services {
@@ -49,7 +49,7 @@ func (s instanceSpec) Draw(w io.Writer) error {
 	return err
 }
 
-func drawNode(n dataplane.Node) string {
+func nodeText(n dataplane.Node) string {
 	text := fmt.Sprintf("%s %v", n.Name, n.Addr)
 	if n.PodCIDR.IsValid() {
 		text += fmt.Sprintf(", pods %v", n.PodCIDR)
@@ -71,7 +71,7 @@ func drawNode(n dataplane.Node) string {
 	return text
 }
 
-func (s instanceSpec) drawPod(p dataplane.Pod) string {
+func (s instanceSpec) podText(p dataplane.Pod) string {
 	_, switched := s.dataplane.(dataplane.Switched)
 	switch {
 	case p.HostNetwork:

@@ -50,9 +50,10 @@ type attempt struct {
 	how syscall.Errno
 }
 
-// Times of the prober in ns.
+// Limits of the prober. Times are in ns.
 const (
-	// Two probes are leastApart apart, or 1/apart of the time since the change began if that time is longer.
+	// leastApart is the least time between two probes. While a change continues, this time grows to 1/apart of the time
+	// since the change began.
 	leastApart = 50_000
 	apart      = 10
 	// settles is how long the answer to a probe may take. A probe without an answer after stale has timed out, even if
@@ -115,9 +116,9 @@ func (p *prober) close() error {
 	return errors.Join(errs...)
 }
 
-// probeChange sends probes until a change that began at begin is over and the latest probes have the sign want. It returns the
-// delay in ns from begin to the first of these latest probes, and the number of all probes. The result of the change
-// arrives on applied.
+// probeChange sends probes until the change is over and the latest probes have the sign want. begin is when the
+// change began; its result arrives on applied. delay is the time in ns from begin to the first of these latest
+// probes. probes is the number of all probes. probeChange fails if the change fails or is not observed in time.
 func (p *prober) probeChange(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -132,7 +133,7 @@ func (p *prober) probeChange(begin int64, want sign, applied <-chan error) (dela
 	}()
 	<-done
 	probes = len(p.probes)
-	return delay, probes, errors.Join(err, p.reset())
+	return delay, probes, errors.Join(err, p.resetConnections())
 }
 
 // probeOnThread does the work of probeChange on the current thread.
@@ -157,7 +158,7 @@ func (p *prober) probeOnThread(begin int64, want sign, applied <-chan error) (de
 		}
 		p.collectResults()
 		if over > 0 {
-			if at, ok := p.enforcedAt(want, over); ok {
+			if at, ok := p.enforcementTime(want, over); ok {
 				return at - begin, nil
 			}
 			if patience := max(unseenAfter, (over-begin)/2); now-over > patience {
@@ -169,8 +170,8 @@ func (p *prober) probeOnThread(begin int64, want sign, applied <-chan error) (de
 	}
 }
 
-// pauseUntil waits until then. Meanwhile it collects results at least every 50 ms (settles), because a probe that is read
-// late looks like one that TCP repeated.
+// pauseUntil waits until then. Meanwhile it collects results at least every 50 ms (settles). A probe that is read
+// late would look like one that TCP repeated.
 func (p *prober) pauseUntil(then int64) {
 	for now := thread.Monotonic(); now+settles < then; now = thread.Monotonic() {
 		thread.SleepUntil(now + settles)
@@ -218,10 +219,10 @@ func (p *prober) collectResults() {
 	}
 }
 
-// enforcedAt looks at the latest probes that all have the sign want, and returns when the first of them was sent. It ignores
-// still later probes that wait for an answer. ok is false while an earlier probe waits for an answer, and until one of
-// the probes with the sign was sent after over, the end of the change.
-func (p *prober) enforcedAt(want sign, over int64) (at int64, ok bool) {
+// enforcementTime returns when the first of the latest probes with the sign want was sent. It skips still later probes
+// that wait for an answer. ok is false while an earlier probe waits for an answer. It is also false until a probe
+// with the sign was sent after over, the end of the change.
+func (p *prober) enforcementTime(want sign, over int64) (at int64, ok bool) {
 	now := thread.Monotonic()
 	for i := len(p.probes) - 1; i >= 0; i-- {
 		b := p.probes[i]
@@ -251,8 +252,8 @@ func (b attempt) hasSign(want sign) bool {
 	return !established
 }
 
-// reset ends all connections of a change, at both ends, so that the sockets can be used again.
-func (p *prober) reset() error {
+// resetConnections ends all connections of a change, at both ends, so that the sockets can be used again.
+func (p *prober) resetConnections() error {
 	for _, b := range p.probes {
 		if e := sock.Disconnect(b.fd); e != 0 {
 			return os.NewSyscallError("disconnect", e)

@@ -43,8 +43,8 @@ const (
 	factTrafficPolicy = "lab.traffic_policy"
 	// factConntrack is yes or no: whether connections between pods are tracked.
 	factConntrack = "lab.conntrack"
-	// factFlowtable is after how many packets a connection bypasses the rules of nodes whose CNI has a flowtable; 0 is
-	// never.
+	// factFlowtable is the number of packets after which a connection bypasses the rules of nodes by a flowtable. 0
+	// means never. It is for nodes whose CNI has a flowtable.
 	factFlowtable = "lab.flowtable"
 	// factBridgeNetfilter says whether netfilter sees bridged packets.
 	factBridgeNetfilter = "lab.bridge_netfilter"
@@ -143,8 +143,8 @@ func (l *Lab) Facts() facts.Facts {
 	return f
 }
 
-// notSteered records the first reason why receive work is not steered.
-func (l *Lab) notSteered(err error) {
+// recordSteeringError records the first reason why receive work is not steered.
+func (l *Lab) recordSteeringError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.unsteered == nil {
@@ -152,8 +152,8 @@ func (l *Lab) notSteered(err error) {
 	}
 }
 
-// Drops returns the drop counters of all devices that a route may cross: of its two ends, of all nodes and of the
-// switch.
+// Drops returns the drop counters of all devices that a route may cross. These are the devices of its two ends, of
+// all nodes and of the switch.
 func (l *Lab) Drops(r plan.Route) ([]sample.Drop, error) {
 	inst, err := l.raisedInstance(r.Variant)
 	if err != nil {
@@ -197,9 +197,9 @@ func (h *Host) readDrops() ([]sample.Drop, error) {
 	return drops, nil
 }
 
-// Full returns how often the tables of a profile's nodes were full since the lab was raised: the number of dropped
-// packets or forgotten connections, by a description of the table. An error may come with a partial result. LRU maps of
-// BPF programs evict the oldest entry, as in the products, and are never full.
+// Full returns how often the tables of a profile's nodes were full since the lab was raised. It counts dropped
+// packets or forgotten connections, by a description of the table. An error may come with a partial result. LRU
+// maps of BPF programs are never full, because they evict the oldest entry, as in the products.
 func (l *Lab) Full(profile plan.Variant) (map[string]uint64, error) {
 	inst, err := l.raisedInstance(profile)
 	if err != nil {

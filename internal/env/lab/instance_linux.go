@@ -52,9 +52,9 @@ type Host struct {
 	NS   *netns.NS
 	// Addr is the host's address: a pod's own, a node's on the underlay.
 	Addr netip.Addr
-	// CPUs are for its load threads.
+	// CPUs are the CPUs of its load threads.
 	CPUs []int
-	// Steered means that the receive work of its devices runs on CPUs (RPS).
+	// Steered means that receive packet steering (RPS) moves the receive work of its devices to the CPUs in CPUs.
 	Steered bool
 
 	// aside has the CPUs on which its processes start; nil means any.
@@ -77,7 +77,8 @@ func (h *Host) CgroupPath() string {
 // Node is a host with pods.
 type Node struct {
 	Host
-	// PodCIDR is not valid if pods have addresses of the underlay or of the node.
+	// PodCIDR is the range of the node's pod addresses. It is not valid if pods have addresses of the underlay or of
+	// the node.
 	PodCIDR netip.Prefix
 	// TunnelAddr is the address of the tunnel device, not valid without a tunnel.
 	TunnelAddr netip.Addr
@@ -87,8 +88,8 @@ type Node struct {
 	programs dataplane.Programs
 	// own runs the programs of a profile file, nil without them.
 	own *own.Node
-	// attached has what must be closed with the node: the BPF programs of a profile file, the routers of the node's other
-	// interfaces, and processes of WireGuard in user space.
+	// attached has what must be closed with the node. This can be BPF programs of a profile file, routers of the
+	// node's other interfaces, and processes of WireGuard in user space.
 	attached []io.Closer
 	// before has the iptables rules that the programs of own added before the lab loaded kube-proxy's.
 	before string
@@ -145,8 +146,8 @@ func (i *Instance) Host(name string) *Host {
 	return nil
 }
 
-// Distinct returns Hosts with each namespace once: a host-network pod, which shares the namespace of its node, is
-// omitted.
+// Distinct returns the hosts with a namespace of their own, in the order of Hosts. It omits host-network pods,
+// which share the namespace of their node.
 func (i *Instance) Distinct() []*Host { return distinctHosts(i.Hosts()) }
 
 func distinctHosts(hosts []*Host) (once []*Host) {

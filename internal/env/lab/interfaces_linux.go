@@ -10,7 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// underlayEnd is a device of a node on the underlay: the name of its end in the switch, and its own MAC address.
+// underlayEnd describes a device of a node on the underlay. port is the name of its end in the switch, mac its own
+// MAC address.
 type underlayEnd struct {
 	port string
 	mac  net.HardwareAddr
@@ -20,13 +21,13 @@ type underlayEnd struct {
 func underlayEnds(n dataplane.Node) []underlayEnd {
 	ends := []underlayEnd{{n.Name, n.MAC}}
 	for _, d := range n.Interfaces {
-		ends = append(ends, underlayEnd{portOf(n, d), d.MAC})
+		ends = append(ends, underlayEnd{switchPortName(n, d), d.MAC})
 	}
 	return ends
 }
 
-// portOf returns the name of an interface's end in the switch.
-func portOf(n dataplane.Node, d dataplane.Interface) string { return n.Name + "-" + d.Name }
+// switchPortName returns the name of an interface's end in the switch.
+func switchPortName(n dataplane.Node, d dataplane.Interface) string { return n.Name + "-" + d.Name }
 
 // plugInterfaces connects the nodes' other devices to the switch.
 func (b *builder) plugInterfaces() error {
@@ -44,7 +45,7 @@ func (b *builder) plugInterfaces() error {
 // router at the port of the switch delivers the packets to nodes and pods.
 func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interface) error {
 	at, sw := b.at[&to.Host], b.at[b.inst.Switch]
-	end := portOf(n, d)
+	end := switchPortName(n, d)
 	if err := at.Add(link.Veth{Name: d.Name, MAC: d.MAC, Peer: end, PeerIn: sw, MTU: n.MTU}); err != nil {
 		return err
 	}
@@ -68,8 +69,8 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	return router.Attach(b.inst.Switch.NS, port)
 }
 
-// stationMACs maps the address of each node, and of each pod on an additional interface, to the MAC address to which the
-// underlay delivers its packets.
+// stationMACs maps IP addresses to the MAC addresses to which the underlay delivers their packets. It has the
+// address of each node, and of each pod on an additional interface.
 func stationMACs(nodes []dataplane.Node) map[netip.Addr]net.HardwareAddr {
 	all := map[netip.Addr]net.HardwareAddr{}
 	for _, n := range nodes {

@@ -26,7 +26,7 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 	}
 	if held == nil {
 		if err := at.Add(link.Dummy{Name: service.IPVSDevice}); err != nil {
-			return ipvsAdvice(err)
+			return withIPVSAdvice(err)
 		}
 	}
 	for _, a := range service.IPVSAddresses(c) {
@@ -36,7 +36,7 @@ func serveIPVS(ns *netns.NS, c service.Config) error {
 			}
 		}
 	}
-	return ipvsAdvice(ipvs.Apply(ns, service.IPVSServers(c, node)))
+	return withIPVSAdvice(ipvs.Apply(ns, service.IPVSServers(c, node)))
 }
 
 // localAddresses returns the addresses of a node. held has the addresses of kube-proxy's device for Services, nil without
@@ -57,8 +57,8 @@ func localAddresses(at *link.Handle) (node []netip.Addr, held []netip.Prefix, er
 	return node, held, err
 }
 
-// ipvsAdvice returns err, with advice if the kernel does not support IPVS.
-func ipvsAdvice(err error) error {
+// withIPVSAdvice returns err, with advice if the kernel does not support IPVS.
+func withIPVSAdvice(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return advice.With(err, "modprobe ip_vs ip_vs_rr dummy, or use another mode: --service-proxy iptables")
 	}

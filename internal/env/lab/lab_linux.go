@@ -27,11 +27,13 @@ import (
 type Options struct {
 	// Lab has the conditions; zero fields have their defaults.
 	Lab plan.Lab
-	// Backends are numbers of backends, all different. Each adds a pair of Services with that many backends; (optional).
+	// Backends lists numbers of backends, each once. For each number the lab has a pair of Services with that many
+	// backends. (optional)
 	Backends []int
-	// Rolled does the same for Services whose backends Roll removes and adds again; (optional).
+	// Rolled lists numbers of backends in the same way. Roll removes backends of these Services and adds them again.
+	// (optional)
 	Rolled []int
-	// NoBalancer omits the load balancer's addresses and the rules for them; (optional).
+	// NoBalancer omits the load balancer's addresses and the rules for them. (optional)
 	NoBalancer bool
 	// Account means that the cost of each instance's state is measured, while no other instance is raised.
 	Account bool
@@ -39,13 +41,14 @@ type Options struct {
 	Changed plan.ChurnKind
 	// TestServices adds Services that only self-tests use.
 	TestServices bool
-	// Own are the profile files of profiles outside the catalogue; (optional).
+	// Own are the profile files of profiles outside the catalogue. (optional)
 	Own []plan.OwnSource
-	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. The program must call
-	// Janitor for JanitorVerb and a path, ServeSockets for SocketsVerb, and ServeWireGuard for WireGuardVerb, a device
-	// and an MTU. Without a program, the lab cannot start agents or make sockets in a node's cgroup.
+	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. The program must
+	// call Janitor for JanitorVerb and a path, and ServeSockets for SocketsVerb. It must call ServeWireGuard for
+	// WireGuardVerb, a device and an MTU. Without a program, the lab cannot start agents or make sockets in a node's
+	// cgroup.
 	Program []string
-	// Env is added to the agents' environment; (optional).
+	// Env is added to the agents' environment. (optional)
 	Env []string
 }
 
@@ -59,8 +62,8 @@ type Lab struct {
 	groups  groups
 	tools   tools
 
-	// alone is held for writing while the cost of one instance's state is measured, and for reading while others are
-	// raised.
+	// alone is held for writing while the cost of one instance's state is measured. It is held for reading while
+	// other instances are raised.
 	alone sync.RWMutex
 
 	mu sync.Mutex
@@ -93,13 +96,13 @@ type tools struct {
 var errClosed = errors.New("the lab is closed")
 
 // Up raises an instance of each variant. An instance that cannot be raised has Instance.Err set; the others are not
-// affected. Up fails if the conditions are not valid, if this machine lacks memory, descriptors or rights,
-// or if ctx is done; then it removes everything. The caller closes the lab.
+// affected. Up fails if the conditions are not valid, or if this machine lacks memory, descriptors or rights. It
+// also fails if ctx is done. After a failure nothing is left. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	conditions := o.Lab.Filled()
 	err := conditions.Validate()
 	if err == nil {
-		conditions, err = withRoomFor(conditions, o.backendSets())
+		conditions, err = withBackendPods(conditions, o.backendSets())
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 		return nil, err
 	}
 	o.Lab = conditions
-	l, err := openEmpty(ctx, o)
+	l, err := openEmptyLab(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +129,10 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 // closeTimeout bounds closing a lab that was interrupted while it was raised.
 const closeTimeout = 5 * time.Second
 
-// openEmpty makes a lab without instances under complete conditions. It fails if this process may not make namespaces.
-func openEmpty(ctx context.Context, o Options) (*Lab, error) {
+// openEmptyLab makes a lab without instances under complete conditions. It fails if this process may not make namespaces.
+func openEmptyLab(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, agents: map[*agent]struct{}{}}
-	if err := mayRaise(); err != nil {
+	if err := checkNamespaceRight(); err != nil {
 		return nil, err
 	}
 	cpus, err := thread.CPUs()
@@ -146,12 +149,13 @@ func openEmpty(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// fewForNFT is the number of Services, or of policies in Calico's chains, up to which iptables-nft loads rules in
-// reasonable time. The time grows with the square of their number: minutes for 10,000.
+// fewForNFT is the largest number of Services that iptables-nft loads in reasonable time. It is also the limit for
+// policies in Calico's chains. The time grows with the square of the number: minutes for 10,000.
 const fewForNFT = 2000
 
-// chooseIptables makes the whole lab use iptables-legacy, if it works, when the user did not choose a backend and a
-// variant has more than fewForNFT Services or policies. All variants use the same backend, so that they can be compared.
+// chooseIptables makes the whole lab use iptables-legacy if a variant has more than fewForNFT Services or policies.
+// It does nothing if the user chose a backend, or if iptables-legacy does not work. All variants use the same
+// backend, so that they can be compared.
 func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	c := l.options.Lab
 	most, what := 0, ""
@@ -183,8 +187,8 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	l.tools.iptables = func() (*ipt.Tool, error) { return legacy, nil }
 }
 
-// mayRaise makes and closes a namespace. It returns an error with advice if this process may not make namespaces.
-func mayRaise() error {
+// checkNamespaceRight makes and closes a namespace. It returns an error with advice if this process may not make namespaces.
+func checkNamespaceRight() error {
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {
 		return advice.With(err, "run as root, or without root in a user namespace: unshare -Urnm cnibench ...")
@@ -195,7 +199,7 @@ func mayRaise() error {
 	return ns.Close()
 }
 
-// raiseAll raises several variants at the same time, and returns their instances in order.
+// raiseAll raises several variants concurrently. It returns their instances in the order of names.
 func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 	instances := make([]*Instance, len(names))
 	// The kernel does most of the work under one lock, so more builders would only wait for each other.
@@ -214,7 +218,7 @@ func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 
 // raiseVariant raises the instance of a variant. On failure it returns an instance with Err set.
 func (l *Lab) raiseVariant(ctx context.Context, name plan.Variant) *Instance {
-	d, err := lookUp(name.Profile(), l.options.Own)
+	d, err := lookUpProfile(name.Profile(), l.options.Own)
 	var spec instanceSpec
 	if err == nil {
 		spec, err = d.newSpec(name, l.options.Lab, l.options.backendSets())
@@ -270,8 +274,8 @@ func (l *Lab) raisedInstance(name plan.Variant) (*Instance, error) {
 	return inst, nil
 }
 
-// Endpoints returns the ends of a route. It fails with a *control.NotServedError if the variant has no such route, and
-// with Instance.Err if the variant was not raised.
+// Endpoints returns the ends of a route. It fails with a *control.NotServedError if the variant has no such route.
+// It fails with Instance.Err if the variant was not raised.
 func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	inst := l.Instance(r.Variant)
 	if inst == nil {
@@ -305,7 +309,7 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 // jobEnds returns the ends of a job: the first member is the client, the others are servers. Each listens at its own
 // address.
 func (l *Lab) jobEnds(inst *Instance, r plan.Route) (control.Ends, error) {
-	names, err := membersOf(inst.Spec, r.Path, r.Members)
+	names, err := memberNames(inst.Spec, r.Path, r.Members)
 	if err != nil {
 		return control.Ends{}, err
 	}
@@ -345,11 +349,11 @@ func (l *Lab) Close(ctx context.Context) error {
 	l.agents = nil
 	l.mu.Unlock()
 	for a := range agents {
-		a.end()
+		a.killAndWait()
 	}
 	// In parallel, because plugins and daemons take their time.
 	standing := slices.DeleteFunc(l.Instances(), func(i *Instance) bool { return i == nil })
-	err := each.AtOnce(standing, func(_ int, i *Instance) error { return i.endOwn() })
+	err := each.AtOnce(standing, func(_ int, i *Instance) error { return i.endOwnPrograms() })
 	// All other processes end with the thread that started them.
 	l.starter.Close()
 	err = errors.Join(err, l.releaseTree(ctx))

@@ -98,7 +98,7 @@ func upWith(t *testing.T, o Options, profiles ...string) *Lab {
 
 func needRights(t *testing.T) {
 	t.Helper()
-	if err := mayRaise(); errors.Is(err, os.ErrPermission) {
+	if err := checkNamespaceRight(); errors.Is(err, os.ErrPermission) {
 		t.Skipf("no right to make network namespaces: %v", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// noMemoryError means that the state of a lab would not fit into memory: the kernel might kill the program while it
-// raises the lab. Need and Left are in bytes.
+// noMemoryError means that the state of a lab would not fit into memory. The kernel might then kill the program
+// while it raises the lab. Need and Left are in bytes.
 type noMemoryError struct {
 	Need, Left int64
 	// Where is the cgroup with the limit, "" for the machine's memory.
@@ -27,16 +27,16 @@ func (e *noMemoryError) Error() string {
 		where = "the memory limit of " + e.Where + " leaves"
 	}
 	return fmt.Sprintf("the Services, policies and connections of this lab take about %s while they are programmed, and %s %s",
-		inBytes(e.Need), where, inBytes(e.Left))
+		formatBytes(e.Need), where, formatBytes(e.Left))
 }
 
-func inBytes(n int64) string {
+func formatBytes(n int64) string {
 	s := number.Common("B", float64(n))
 	return s.Format(float64(n)) + " " + s.Unit
 }
 
-// memoryLeft returns how much memory this process may still use, in bytes, and the cgroup that limits it, "" if the
-// machine's memory does.
+// memoryLeft returns how much memory this process may still use, in bytes. where is the cgroup that limits it, or
+// "" if the machine's memory does.
 func memoryLeft() (left int64, where string) {
 	left = math.MaxInt64
 	if n, err := proc.MemoryAvailable(); err == nil {
@@ -48,8 +48,9 @@ func memoryLeft() (left int64, where string) {
 	return left, where
 }
 
-// podDescriptors returns how many file descriptors one pod takes while it is raised: its namespace, the handle of its
-// links, and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
+// podDescriptors returns how many file descriptors one pod takes while it is raised. They are for its namespace,
+// the handle of its links, and its BPF programs, maps and links. The numbers were measured with 10 and 60 pods on
+// each of two nodes.
 func podDescriptors(v plan.Variant) int {
 	switch p, _ := profile.Lookup(v.Profile()); {
 	case p.Family == "cilium":

@@ -61,13 +61,13 @@ type newPod struct {
 	resolver *link.Resolver
 	// sockets are open and unused, for the next attempts to connect.
 	sockets []*os.File
-	// attached is set when the devices begin to be added, ruled when Felix's chains begin to be written, and programmed
-	// when BPF programs begin to be updated. removePod undoes only the parts whose field is set.
+	// attached is set before devices are added, ruled before Felix's chains are written, programmed before BPF
+	// programs are updated. removePod undoes only the parts whose field is set.
 	attached, ruled, programmed bool
 }
 
-// makeSandbox makes the namespace of a pod and everything that its attachment needs, as a container runtime does before it
-// calls a CNI plugin.
+// makeSandbox makes the namespace of a pod and everything that its attachment needs. A container runtime does the
+// same before it calls a CNI plugin.
 func (a *arrivals) makeSandbox(ctx context.Context, p dataplane.Pod) (*newPod, error) {
 	s := &newPod{Pod: p}
 	err := func() (err error) {
@@ -110,8 +110,8 @@ func (s *newPod) close() error {
 	return s.ns.Close()
 }
 
-// attachPod attaches a pod as the dataplane's CNI plugin does, and makes the changes of agents for which a plugin waits. It
-// adds the times to w. After an error, removePod undoes what was done.
+// attachPod attaches a pod as the dataplane's CNI plugin does. It also makes those changes of agents for which a
+// plugin waits. It adds the times to w. After an error, removePod undoes what was done.
 func (a *arrivals) attachPod(ctx context.Context, s *newPod, w *podTimes) error {
 	spec := a.inst.Spec
 	if spec.Plugged() {
@@ -126,7 +126,7 @@ func (a *arrivals) attachPod(ctx context.Context, s *newPod, w *podTimes) error 
 	s.attached = true
 	err := s.at.Each(things, func(at *link.Handle, t link.Thing) error {
 		err := at.Add(t)
-		w.markNow(waitOf(t))
+		w.markNow(waitMetric(t))
 		return err
 	})
 	if err != nil {
@@ -135,9 +135,10 @@ func (a *arrivals) attachPod(ctx context.Context, s *newPod, w *podTimes) error 
 	return a.programPod(s, w)
 }
 
-// startFelix starts to write the chains of a pod as Felix does. The returned function waits for the end of the writing and
-// returns its time, in ns of the monotonic clock; 0 for a profile without such chains. Calico's plugin does not wait for
-// Felix, so the program of the pod begins meanwhile. Its packets are dropped until the chains are complete.
+// startFelix starts to write the chains of a pod as Felix does. The returned function waits for the end of the
+// writing. It returns the time of that end in ns of the monotonic clock, or 0 for a profile without such chains.
+// Calico's plugin does not wait for Felix, so the program of the pod begins meanwhile. Its packets are dropped
+// until the chains are complete.
 func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, err error) {
 	if a.rules.Calico == nil {
 		return func() (int64, error) { return 0, nil }
@@ -157,8 +158,8 @@ func (a *arrivals) startFelix(ctx context.Context, s *newPod) func() (at int64, 
 	return func() (int64, error) { err := <-done; return at, err }
 }
 
-// attachByPlugins attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins of a node
-// run for one pod at a time; attachByPlugins fails if they are busy until the timeout.
+// attachByPlugins attaches a pod by the plugins of a profile file. Their ADD is one part of the time. The plugins
+// of a node run for one pod at a time. attachByPlugins fails if they are busy until the timeout.
 func (a *arrivals) attachByPlugins(ctx context.Context, s *newPod, w *podTimes) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
@@ -175,8 +176,8 @@ func (a *arrivals) attachByPlugins(ctx context.Context, s *newPod, w *podTimes) 
 	return err
 }
 
-// waitOf returns the metric of the part to which the time of adding t belongs.
-func waitOf(t link.Thing) string {
+// waitMetric returns the metric to which the time for adding t counts.
+func waitMetric(t link.Thing) string {
 	switch t.(type) {
 	case link.Address:
 		return metric.WaitAddress
@@ -200,14 +201,14 @@ func (a *arrivals) programPod(s *newPod, w *podTimes) error {
 	}
 	err = programs.Police(s.Pod)
 	if err == nil {
-		err = a.onOtherNodes(func(p *dataplane.PodPrograms) error { return p.Learn(a.inst.Spec.Nodes[0], s.Pod) })
+		err = a.updateOtherNodes(func(p *dataplane.PodPrograms) error { return p.Learn(a.inst.Spec.Nodes[0], s.Pod) })
 	}
 	w.markNow(metric.WaitPolicy)
 	return err
 }
 
-// onOtherNodes calls do for the programs of each other node that must learn the pod, until one call fails.
-func (a *arrivals) onOtherNodes(do func(*dataplane.PodPrograms) error) error {
+// updateOtherNodes calls do for the programs of each other node that must learn the pod, until one call fails.
+func (a *arrivals) updateOtherNodes(do func(*dataplane.PodPrograms) error) error {
 	for _, n := range a.inst.Nodes[1:] {
 		if p := n.programs.Pods; p != nil && p.Learn != nil {
 			if err := do(p); err != nil {
@@ -285,7 +286,8 @@ func (a *arrivals) nextSocket(ctx context.Context, s *newPod) (*os.File, error) 
 	return f, nil
 }
 
-// openSockets opens up to n TCP sockets in a namespace, only one if another process must open it. It fails if it opens none.
+// openSockets opens up to n TCP sockets in a namespace. If the dialer's process must open them, it opens only one.
+// It fails if it opens none.
 func (a *arrivals) openSockets(ctx context.Context, ns *netns.NS, n int) ([]*os.File, error) {
 	if a.dialer.client != nil {
 		f, err := a.dialer.client.Open(ctx, a.tcpNetwork(), ns)
@@ -322,7 +324,7 @@ func (a *arrivals) removePod(ctx context.Context, s *newPod) error {
 	var err error
 	if s.programmed {
 		p := a.node().programs.Pods
-		err = errors.Join(p.Remove(s.Pod), a.onOtherNodes(func(p *dataplane.PodPrograms) error { return p.Forget(a.inst.Spec.Nodes[0], s.Pod) }))
+		err = errors.Join(p.Remove(s.Pod), a.updateOtherNodes(func(p *dataplane.PodPrograms) error { return p.Forget(a.inst.Spec.Nodes[0], s.Pod) }))
 	}
 	if s.ruled {
 		err = errors.Join(err, a.writeChains(ctx, func(devices []string) []string {
@@ -364,8 +366,8 @@ func (a *arrivals) tcpNetwork() string {
 	return "tcp4"
 }
 
-// nextHop returns the address to which a new pod sends its first packet: the server's if BPF programs translate
-// Services in the socket, otherwise the address that the pod dials.
+// nextHop returns the address to which a new pod sends its first packet. This is the address that the pod dials, or
+// the server's if BPF programs translate Services in the socket.
 func (a *arrivals) nextHop(server netip.Addr) netip.Addr {
 	if a.inst.Profile.Services == ebpfServices {
 		return server

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// mostNewPods bounds the new pods that exist at the same time, madeAhead the namespaces that wait for their
-	// attachment.
+	// mostNewPods bounds the new pods that exist at the same time. madeAhead bounds the namespaces that wait for
+	// their attachment.
 	mostNewPods = 32
 	madeAhead   = 2
 )
@@ -61,11 +61,11 @@ func (i *Instance) checkNewPods(p plan.Path) error {
 	if why == "" {
 		return nil
 	}
-	return i.Spec.notServed(p, why)
+	return i.Spec.notServedError(p, why)
 }
 
-// sparePods describes the pods that a node could have in addition to its own, at most mostNewPods, without more address
-// blocks. It returns none if the address range has no room.
+// sparePods describes the pods that a node could have in addition to its own, at most mostNewPods. They need no
+// further address block. It returns nil if the address range has no room.
 func (s instanceSpec) sparePods(node int) []dataplane.Pod {
 	n := s.Nodes[node]
 	for more := min(mostNewPods, plan.MaxPodsPerNode-len(n.Pods)); more > 0; more-- {
@@ -90,8 +90,8 @@ type arrivals struct {
 	hop    netip.Addr
 	server *netns.NS
 	dialer *Dialer
-	// agent is held while the node's agent or plugins change something: one pod at a time. It guards rules, which
-	// describes the present rules for all pods.
+	// agent is held while the node's agent or plugins change something, because they serve one pod at a time. It
+	// guards rules, which describes the present rules for all pods.
 	agent sync.Mutex
 	rules policy.Node
 
@@ -127,11 +127,11 @@ func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observat
 	ctx, a.stop = context.WithCancelCause(ctx)
 	defer a.stop(nil)
 	made := make(chan error)
-	go func() { made <- a.makeAhead(ctx) }()
+	go func() { made <- a.makeSandboxes(ctx) }()
 	err = a.runTrial(ctx)
 	a.stop(nil)
 	err = errors.Join(err, <-made)
-	for m := range a.ready { // closed by makeAhead
+	for m := range a.ready { // closed by makeSandboxes
 		if m.pod != nil {
 			err = errors.Join(err, m.pod.close())
 		}
@@ -176,9 +176,9 @@ func (i *Instance) newArrivals(o control.Arrivals) (*arrivals, error) {
 // node returns the node to which pods are attached: the first.
 func (a *arrivals) node() *Node { return a.inst.Nodes[0] }
 
-// makeAhead makes namespaces for pods until ctx is done, and closes ready. It fails if it cannot close an unused
+// makeSandboxes makes namespaces for pods until ctx is done, and closes ready. It fails if it cannot close an unused
 // namespace.
-func (a *arrivals) makeAhead(ctx context.Context) error {
+func (a *arrivals) makeSandboxes(ctx context.Context) error {
 	defer close(a.ready)
 	for {
 		select {
@@ -289,7 +289,7 @@ func (a *arrivals) runPod(ctx context.Context, due, patience int64, o *sample.Ob
 		if ctx.Err() == nil {
 			a.recordPod(o, w, err)
 		}
-		a.endUnlessRemoved(err, a.removePod(ctx, m.pod))
+		a.endOnFailedRemoval(err, a.removePod(ctx, m.pod))
 		a.free <- m.pod.Pod // has room for all
 	}()
 	<-done
@@ -344,9 +344,10 @@ func (a *arrivals) recordPod(o *sample.Observation, w *podTimes, err error) {
 	o.AddPod(seen)
 }
 
-// endUnlessRemoved ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no answer, nil if
-// it got one. The error of the trial has the kind of failed if that is known, otherwise kindRemove.
-func (a *arrivals) endUnlessRemoved(failed, removal error) {
+// endOnFailedRemoval ends the trial if removal, the error of removing a pod, is not nil. failed is why the pod got no
+// answer; it is nil if the pod got one. The error of the trial has the kind of failed if that is a *failedPod,
+// otherwise kindRemove.
+func (a *arrivals) endOnFailedRemoval(failed, removal error) {
 	if removal == nil {
 		return
 	}

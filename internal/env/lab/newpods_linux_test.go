@@ -146,8 +146,8 @@ func dropping(t *testing.T, l *Lab, n *Node, rules ...string) {
 	}
 }
 
-// TestNewPodsBehindAGap: of each pod the first attempts are lost. Its time is that of the attempts, a few milliseconds, and not that
-// of the kernel's next SYN, a second later.
+// TestNewPodsBehindAGap: of each pod the first attempts are lost. Its time is that of the attempts, a few milliseconds, and
+// not that of the kernel's next SYN, a second later.
 func TestNewPodsBehindAGap(t *testing.T) {
 	const attempts = 5
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}

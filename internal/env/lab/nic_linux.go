@@ -31,8 +31,8 @@ func (i *Instance) applyNICModel(h *Host, at *link.Handle, model plan.NIC) (err 
 	return at.SegmentationOn(h.cut)
 }
 
-// switchTo applies a NIC model to all hosts. It does nothing if the model is in force already.
-func (i *Instance) switchTo(model plan.NIC) error {
+// switchNICModel applies a NIC model to all hosts. It does nothing if the model is in force already.
+func (i *Instance) switchNICModel(model plan.NIC) error {
 	if i.nic == model {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (i *Instance) withHandle(h *Host, do func(*link.Handle) error) error {
 func (i *Instance) nicModelSteps(r plan.Route, ends ...*Host) (ready, connected func() error) {
 	model := cmp.Or(r.NIC, i.Spec.Lab.NIC)
 	ready = func() error {
-		err := i.switchTo(model)
+		err := i.switchNICModel(model)
 		if err == nil {
 			err = i.limitSegments(link.AnySegments, ends)
 		}
@@ -68,8 +68,8 @@ func (i *Instance) nicModelSteps(r plan.Route, ends ...*Host) (ready, connected 
 	return ready, func() error { return i.limitSegments(1, ends) }
 }
 
-// limitSegments sets how many segments a super-packet may have, on those devices of ends whose features cannot be switched off.
-// It does nothing unless the model is "wire".
+// limitSegments sets how many segments a super-packet may have, on those devices of ends whose features cannot be switched
+// off. It does nothing unless the model is "wire".
 func (i *Instance) limitSegments(segments int, ends []*Host) error {
 	if i.nic != plan.NICWire {
 		return nil
@@ -93,8 +93,8 @@ func (i *Instance) limitSegments(segments int, ends []*Host) error {
 	return nil
 }
 
-// keptGRO returns the receive merging (GRO) that a host keeps under "wire": on nodes, and on pods with a NIC of their
-// own. It returns nil for other hosts and with gro=off.
+// keptGRO returns the receive merging (GRO) that a host keeps under "wire". Nodes keep it, and pods with a NIC of
+// their own. It returns nil for other hosts and with gro=off.
 func (i *Instance) keptGRO(h *Host) *link.Merge {
 	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.wireSenders(), h) {
 		return nil

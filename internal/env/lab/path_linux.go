@@ -27,7 +27,7 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	entered := s.nodePortPath(p)
 	// If the nodes route it, a packet returns to the pod that sent it. A bridge would have to send it out of the port
 	// that it came from.
-	if routed := p.To == plan.Self && s.unfilteredBridge(); reason == "" && !routed {
+	if routed := p.To == plan.Self && s.hasUnfilteredBridge(); reason == "" && !routed {
 		reason = s.dataplane.NotServed(entered)
 		if reason != "" && entered != p && s.announcerIndex() != 0 {
 			reason = "externalTrafficPolicy Local: the node with the endpoint is called, and " + reason
@@ -42,18 +42,18 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	if reason == "" && s.Lab.Conntrack == condition.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
 		reason = "connections between pods are not tracked (conntrack=off), and replies of a Service's endpoint need tracking"
 	}
-	if reason == "" && s.unfilteredBridge() && p.Neighbours() && p.To == plan.Service {
+	if reason == "" && s.hasUnfilteredBridge() && p.Neighbours() && p.To == plan.Service {
 		reason = "netfilter does not see bridged packets (bridge-netfilter=off), and the bridge passes the endpoint's reply to the client past kube-proxy's translation"
 	}
 	if reason != "" {
-		return Ends{}, s.notServed(p, reason)
+		return Ends{}, s.notServedError(p, reason)
 	}
 	return s.Way(p), nil
 }
 
-// pairEnds returns the same ends of a path as s.Ends for the zero pair. For another pair, the ends are its two nodes, or the
-// first pods of these nodes where the path begins or ends at a pod. Such a path must lead to a host or a pod. It fails
-// like s.Ends, or if a node is unknown.
+// pairEnds returns the ends of a path between two nodes. For the zero pair it returns s.Ends(p). For another pair,
+// the ends are its two nodes. Where the path begins or ends at a pod, it uses the first pod of the node. Such a
+// path must lead to a host or a pod. pairEnds fails like s.Ends, or if a node is unknown.
 func pairEnds(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	e, err := s.Ends(p)
 	if err != nil || pair.IsZero() {
@@ -78,14 +78,15 @@ func pairEnds(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 	return e, nil
 }
 
-// membersOf returns the names of the hosts of a job's n members on a path: the first n nodes, or for a path from a pod the
-// first pod of each. It fails with a *control.NotServedError if there are too few nodes or no such path.
-func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
+// memberNames returns the names of the hosts of a job's n members on a path. These are the first n nodes, or the
+// first pod of each if the path begins at a pod. It fails with a *control.NotServedError if there are too few nodes
+// or no such path.
+func memberNames(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	if _, err := s.Ends(p); err != nil {
 		return nil, err
 	}
 	if n > len(s.Nodes) {
-		return nil, s.notServed(p, fmt.Sprintf("it has %d nodes, and a job of %d members needs as many", len(s.Nodes), n))
+		return nil, s.notServedError(p, fmt.Sprintf("it has %d nodes, and a job of %d members needs as many", len(s.Nodes), n))
 	}
 	return each.Of(s.Nodes[:n], func(node dataplane.Node) string {
 		if p.From == plan.Pod {
@@ -95,13 +96,13 @@ func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
 	}), nil
 }
 
-// unfilteredBridge reports whether bridge-netfilter=off hides from netfilter the packets that the pods' bridge switches.
+// hasUnfilteredBridge reports whether bridge-netfilter=off hides from netfilter the packets that the pods' bridge switches.
 // It returns false for profiles where netfilter never sees such packets.
-func (s instanceSpec) unfilteredBridge() bool {
+func (s instanceSpec) hasUnfilteredBridge() bool {
 	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
-// policyRefusal returns why externalTrafficPolicy rules out a node port path, "" if it does not.
+// policyRefusal returns why externalTrafficPolicy rules out a node port path. It returns "" if it does not.
 func (s instanceSpec) policyRefusal(p plan.Path) string {
 	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
@@ -136,7 +137,7 @@ func (s instanceSpec) Way(p plan.Path) Ends {
 	case plan.External:
 		e.Server, e.Address = s.External.Name, s.External.Addr.Addr()
 	case plan.Service, plan.NodePort, plan.LoadBalancer, plan.Self:
-		s.behindService(&e, p)
+		s.setServiceEnds(&e, p)
 	}
 	return e
 }
@@ -152,7 +153,7 @@ func serviceOf(p plan.Path) string {
 	return LocalService
 }
 
-func (s instanceSpec) behindService(e *Ends, p plan.Path) {
+func (s instanceSpec) setServiceEnds(e *Ends, p plan.Path) {
 	name := serviceOf(p)
 	for _, svc := range s.Services {
 		if svc.Name != name {
@@ -175,6 +176,6 @@ func (s instanceSpec) dialAddress(svc serviceSpec, p plan.Path) (netip.Addr, int
 	return svc.VIP, svc.Port
 }
 
-func (s instanceSpec) notServed(p plan.Path, reason string) error {
+func (s instanceSpec) notServedError(p plan.Path, reason string) error {
 	return &control.NotServedError{Profile: s.Name, Path: p.String(), Reason: reason}
 }

@@ -17,7 +17,7 @@ type placement struct {
 	nodes [][]int
 	// external has the CPUs of the external client.
 	external []int
-	// aside has the CPUs for the other threads of agents, in "one"; empty with a single CPU.
+	// aside has the CPUs for the other threads of agents, in "one". It is empty with a single CPU.
 	aside []int
 }
 
@@ -66,9 +66,9 @@ func joinCPUs(cpus []int) string {
 	return strings.Join(words, ",")
 }
 
-// asideOf returns the CPUs on which the processes of a host start: in "one" the CPUs without load, in "split" the
-// host's own CPUs.
-func (p placement) asideOf(cpus []int) []int {
+// processCPUs returns the CPUs on which the processes of a host start. In "one" these are the CPUs without load, in
+// "split" the host's own CPUs.
+func (p placement) processCPUs(cpus []int) []int {
 	if p.mode == condition.PlacementOne {
 		return p.aside
 	}

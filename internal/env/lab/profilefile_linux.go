@@ -28,15 +28,15 @@ type described struct {
 	file *profilefile.Profile
 }
 
-// lookUp returns what the lab knows of a profile: from one of the given files, or from the catalogue. It fails for an
+// lookUpProfile returns what the lab knows of a profile: from one of the given files, or from the catalogue. It fails for an
 // unknown name or an invalid file.
-func lookUp(name string, files []plan.OwnSource) (described, error) {
+func lookUpProfile(name string, files []plan.OwnSource) (described, error) {
 	if i := slices.IndexFunc(files, func(s plan.OwnSource) bool { return s.Name == name }); i >= 0 {
 		file, err := profilefile.Of(files[i])
 		if err != nil {
 			return described{}, err
 		}
-		return ofFile(file)
+		return fileProfile(file)
 	}
 	record, ok := profile.Lookup(name)
 	if !ok {
@@ -49,16 +49,16 @@ func lookUp(name string, files []plan.OwnSource) (described, error) {
 	return described{record: record, Entry: entry}, nil
 }
 
-// ofFile returns what a profile file defines: its base with the file's changes, or a plain node whose pods are
-// connected by CNI plugins.
-func ofFile(file profilefile.Profile) (described, error) {
+// fileProfile returns what a profile file defines. This is its base with the file's changes. Without a base, it is a
+// plain node whose pods are connected by CNI plugins. It fails if the base is unknown.
+func fileProfile(file profilefile.Profile) (described, error) {
 	d := described{
 		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", Signs: profile.Signs{PodDevice: "veth"}, Needs: []string{"veth", "bridge", "iptables", "nat"}},
 		Entry:  dataplane.Entry{Dataplane: plain{}, Expect: dataplane.Expectation{Unsaid: true, Served: dataplane.Clients{dataplane.PodPodSame: dataplane.AnyAddress, dataplane.PodPodCross: dataplane.AnyAddress}}},
 		file:   &file,
 	}
 	if file.BasedOn != "" {
-		base, err := lookUp(file.BasedOn, nil)
+		base, err := lookUpProfile(file.BasedOn, nil)
 		if err != nil {
 			return base, err
 		}
@@ -79,7 +79,7 @@ func ofFile(file profilefile.Profile) (described, error) {
 	if len(file.Node.Services) > 0 {
 		d.record.Services = FileServices
 	}
-	expectByFile(&d, file.Expect)
+	setFileExpectation(&d, file.Expect)
 	return d, nil
 }
 
@@ -88,9 +88,9 @@ var clients = map[string]dataplane.Client{
 	"any": dataplane.AnyAddress, "own": dataplane.OwnAddress, "node": dataplane.NodeAddress, "tunnel": dataplane.TunnelEnd, "first-of-range": dataplane.FirstOfRange,
 }
 
-// expectByFile replaces the parts of the expectation of d that a file sets, and always AffinityAfter. A tunnel in the
-// file also changes d.record. The file must be valid.
-func expectByFile(d *described, x profilefile.Expect) {
+// setFileExpectation replaces those parts of d's expectation that a file sets. It always replaces AffinityAfter. A tunnel
+// in the file also changes d.record. The file must be valid.
+func setFileExpectation(d *described, x profilefile.Expect) {
 	e := &d.Expect
 	read := func(words map[string]string) dataplane.Clients {
 		all := dataplane.Clients{}
@@ -167,8 +167,8 @@ func (p plain) JoinNodes(from, to dataplane.Node) []link.Thing {
 	return plugins.Bridge{}.JoinNodes(from, to)
 }
 
-// ownPodMTU returns the MTU of pods that the condition or the profile file asks for, 0 if neither does.
-func (s instanceSpec) ownPodMTU() int {
+// requestedPodMTU returns the MTU of pods that the condition or the profile file asks for, 0 if neither does.
+func (s instanceSpec) requestedPodMTU() int {
 	switch {
 	case s.Lab.PodMTU != 0 && (s.file != nil || s.Profile.PodDevice != ""):
 		return s.Lab.PodMTU
@@ -180,11 +180,12 @@ func (s instanceSpec) ownPodMTU() int {
 
 // PodMTU returns the MTU of pods in bytes.
 func (s instanceSpec) PodMTU() int {
-	return cmp.Or(s.ownPodMTU(), s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family))
+	return cmp.Or(s.requestedPodMTU(), s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family))
 }
 
-// TunnelMTU returns the MTU of the tunnel in bytes. It is the MTU of the pods if the file has no base or defines the
-// tunnel, otherwise the underlay's MTU without the overhead: a changed MTU of pods does not affect the base's tunnel.
+// TunnelMTU returns the MTU of the tunnel in bytes. If the file has no base or defines the tunnel, this is the MTU
+// of the pods. Otherwise it is the underlay's MTU without the overhead. A changed MTU of pods does not affect the
+// base's tunnel.
 func (s instanceSpec) TunnelMTU() int {
 	if s.file != nil && (s.file.BasedOn == "" || s.file.Expect.Tunnel != nil) {
 		return s.PodMTU()
@@ -195,7 +196,7 @@ func (s instanceSpec) TunnelMTU() int {
 // Plugged reports whether CNI plugins connect the pods.
 func (s instanceSpec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
 
-// fileRefusal returns why the profile file rules out a path, "" if it does not.
+// fileRefusal returns why the profile file rules out a path. It returns "" if the file does not.
 func (s instanceSpec) fileRefusal(p plan.Path) string {
 	if s.file != nil && slices.Contains(s.file.Expect.Refused, p.String()) {
 		return "the profile file lists it under expect.refused"
@@ -237,21 +238,21 @@ func (s instanceSpec) peerVariables(k int) map[string]string {
 	return values
 }
 
-// openOwn prepares node k for a profile file: it runs the commands of node.prepare, starts the daemons, and waits until
-// they are ready. It does nothing without a file, or if the file has neither plugins, commands nor daemons.
-func (b *builder) openOwn(ctx context.Context, k int) error {
+// startOwnPrograms prepares node k for a profile file. It runs the commands of node.prepare, starts the daemons, and waits
+// until they are ready. It does nothing without a file, or if the file has neither plugins, commands nor daemons.
+func (b *builder) startOwnPrograms(ctx context.Context, k int) error {
 	file := b.spec.file
 	if file == nil || file.CNI == nil && len(file.Node.Prepare)+len(file.Node.Join)+len(file.Node.Services)+len(file.Node.Daemons) == 0 {
 		return nil
 	}
-	if err := b.openNode(k); err != nil {
+	if err := b.openOwnNode(k); err != nil {
 		return err
 	}
 	return b.inst.Nodes[k].own.Prepare(ctx)
 }
 
-// openNode opens node k for the programs of a profile file. It starts none.
-func (b *builder) openNode(k int) (err error) {
+// openOwnNode opens node k for the programs of a profile file. It starts none.
+func (b *builder) openOwnNode(k int) (err error) {
 	n, file := b.inst.Nodes[k], b.spec.file
 	o := own.Options{Profile: *file, Name: n.Name, NS: n.NS, Values: b.spec.nodeVariables(k), CPUs: n.CPUs, IPv6: b.spec.Lab.Family == IPv6}
 	if n.group != nil {
@@ -261,9 +262,9 @@ func (b *builder) openNode(k int) (err error) {
 	return err
 }
 
-// ownDevices returns the devices and addresses that the dataplane adds to a node before its pods. If plugins connect
+// nodeDevices returns the devices and addresses that the dataplane adds to a node before its pods. If plugins connect
 // the pods, it omits bridges and their addresses, which the plugins make.
-func (b *builder) ownDevices(n dataplane.Node) []link.Thing {
+func (b *builder) nodeDevices(n dataplane.Node) []link.Thing {
 	things := b.spec.dataplane.Prepare(n)
 	if !b.spec.Plugged() {
 		return things
@@ -315,9 +316,9 @@ func (b *builder) attachByPlugins(ctx context.Context, k, j int) error {
 	return nil
 }
 
-// joinOwn runs the commands of node.join on every node for every other node, and records the addresses of tunnels that
-// the file's daemons made. If the file serves Services, it then runs the commands of node.services.
-func (b *builder) joinOwn(ctx context.Context) error {
+// joinOwnNodes runs the commands of node.join on every node for every other node. It records the addresses of tunnels
+// that the file's daemons made. If the file serves Services, it then runs the commands of node.services.
+func (b *builder) joinOwnNodes(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
 		for other := range b.inst.Nodes {
 			if n.own == nil || other == k {
@@ -343,16 +344,16 @@ func (b *builder) joinOwn(ctx context.Context) error {
 		return nil
 	}
 	for k, n := range b.inst.Nodes {
-		if err := n.serveOwn(ctx, b.spec, k); err != nil {
+		if err := n.runServiceCommands(ctx, b.spec, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// serveOwn runs the commands of node.services of a profile file on node k, with the Services of spec.
-func (n *Node) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
-	objects, err := service.Objects(spec.kubeProxy(k))
+// runServiceCommands runs the commands of node.services of a profile file on node k, with the Services of spec.
+func (n *Node) runServiceCommands(ctx context.Context, spec instanceSpec, k int) error {
+	objects, err := service.Objects(spec.proxyServices(k))
 	if err != nil {
 		return err
 	}
@@ -373,8 +374,8 @@ func (b *builder) applyChanges(ctx context.Context) error {
 	return nil
 }
 
-// changedPlaces returns the namespaces of node k that a profile file changes: the node, then its pods; none without a
-// file.
+// changedPlaces returns the namespaces of node k that a profile file changes: the node's, then its pods'. It
+// returns none without a file.
 func (i *Instance) changedPlaces(k int) []own.Place {
 	file, n := i.Spec.file, i.Nodes[k]
 	if file == nil {
@@ -409,9 +410,9 @@ func (i *Instance) restoreRules(ctx context.Context, k int) error {
 	return nil
 }
 
-// endOwn disconnects the pods of a profile file's plugins, ends its daemons, and closes what is attached to the nodes. The
-// error has the first DEL that failed on each node.
-func (i *Instance) endOwn() error {
+// endOwnPrograms disconnects the pods of a profile file's plugins, ends its daemons, and closes what is attached to the
+// nodes. The error has the first DEL that failed on each node.
+func (i *Instance) endOwnPrograms() error {
 	var errs []error
 	for _, n := range i.Nodes {
 		if err := n.own.Close(); err != nil {
@@ -426,7 +427,8 @@ func (i *Instance) endOwn() error {
 	return errors.Join(errs...)
 }
 
-// Dead returns an error with the last output of each daemon of a variant that has ended by itself; nil if all run.
+// Dead returns an error with the last output of each daemon of a variant that has ended by itself. It returns nil
+// if all daemons run.
 func (l *Lab) Dead(name plan.Variant) error {
 	inst := l.Instance(name)
 	if inst == nil {
@@ -538,7 +540,7 @@ func listState(ns *netns.NS) ([]string, error) {
 func (i *Instance) Ask(ctx context.Context, k int, command string) error {
 	b := &builder{lab: i.lab, spec: i.Spec, inst: i}
 	if i.Nodes[k].own == nil {
-		if err := b.openNode(k); err != nil {
+		if err := b.openOwnNode(k); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ var profiles = slices.Concat(
 // Expect returns what an observer of the instance must find under the default conditions.
 func (s instanceSpec) Expect() dataplane.Expectation {
 	if s.file != nil {
-		d, _ := ofFile(*s.file) // it was described before
+		d, _ := fileProfile(*s.file) // it was described before
 		return d.Expect
 	}
 	e, _ := dataplaneOf(s.Profile.Name) // NewSpec found it

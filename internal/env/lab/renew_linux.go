@@ -49,7 +49,7 @@ func (l *Lab) removeInstance(ctx context.Context, name plan.Variant) error {
 	}
 	l.replaceInstance(&Instance{Name: name, Profile: old.Profile, Spec: old.Spec, Err: errGone})
 	l.endAgents(name.String() + "/")
-	left := old.endOwn()
+	left := old.endOwnPrograms()
 	old.close()
 	if l.groups.tree == nil {
 		return left

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Roll removes a backend from its Service, or adds it again if in is true, on all nodes at the same time. It returns when the
-// rules or programs of all nodes have changed. All other backends must be in the Service.
+// Roll removes a backend from its Service, or adds it again if in is true. It changes all nodes concurrently, and
+// returns when their rules or programs have changed. All other backends must be in the Service.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	inst, err := l.raisedInstance(b.Route.Variant)
 	if err != nil {
@@ -26,14 +26,14 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 		backends = slices.Delete(backends, b.Index, b.Index+1)
 	}
 	// inst.Spec stays: it describes the Service between two trials.
-	spec, err := inst.Spec.withBackends(backendsService(serviceOf(b.Route.Path), backendSet{Of: b.Route.Servers, Rolled: true}), backends)
+	spec, err := inst.Spec.withBackends(backendServiceName(serviceOf(b.Route.Path), backendSet{Of: b.Route.Servers, Rolled: true}), backends)
 	if err != nil {
 		return err
 	}
-	return inst.learnServices(ctx, spec)
+	return inst.updateServices(ctx, spec)
 }
 
-// withBackends returns s with other backends of one Service.
+// withBackends returns s with other backends of the Service called name. It fails if there is no such Service.
 func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec, error) {
 	at := slices.IndexFunc(s.Services, func(svc serviceSpec) bool { return svc.Name == name })
 	if at < 0 {
@@ -44,24 +44,24 @@ func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec
 	return s, nil
 }
 
-// learnServices makes all nodes serve the Services of spec instead of the present ones.
-func (i *Instance) learnServices(ctx context.Context, spec instanceSpec) error {
+// updateServices makes all nodes serve the Services of spec instead of the present ones.
+func (i *Instance) updateServices(ctx context.Context, spec instanceSpec) error {
 	return each.AtOnce(i.Nodes, func(k int, n *Node) error {
-		if err := i.learnAt(ctx, spec, k); err != nil {
+		if err := i.updateNodeServices(ctx, spec, k); err != nil {
 			return fmt.Errorf("profile %q: %s: Services: %w", i.Name, n.Name, err)
 		}
 		return nil
 	})
 }
 
-// learnAt makes one node serve the Services of spec instead of the present ones.
-func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) error {
+// updateNodeServices makes one node serve the Services of spec instead of the present ones.
+func (i *Instance) updateNodeServices(ctx context.Context, spec instanceSpec, node int) error {
 	n := i.Nodes[node]
 	if n.programs.Serve != nil {
-		return n.programs.Serve(spec.kubeProxy(node))
+		return n.programs.Serve(spec.proxyServices(node))
 	}
 	if spec.Profile.Services == FileServices {
-		return n.serveOwn(ctx, spec, node)
+		return n.runServiceCommands(ctx, spec, node)
 	}
 	rules := spec.Netfilter(node)
 	if rules.ProxyNFT {

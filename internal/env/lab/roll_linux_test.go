@@ -33,7 +33,7 @@ func TestRolledServices(t *testing.T) {
 			t.Errorf("%d Services became %d", len(s.Services), len(r.Services))
 		}
 		for first, name := range []string{LocalService, RemoteService} {
-			checkSpread(t, r, backendsService(name, backendSet{Of: 3, Rolled: true}), 3, first)
+			checkSpread(t, r, backendServiceName(name, backendSet{Of: 3, Rolled: true}), 3, first)
 		}
 		for i, svc := range r.Services {
 			if strings.HasSuffix(svc.Name, "-rolled") && (i < 4 || svc.Port != agentPort || svc.Balanced.IsValid() != strings.HasPrefix(svc.Name, RemoteService)) {

@@ -35,7 +35,7 @@ func (s instanceSpec) Netfilter(node int) policy.Node {
 	if s.Profile.Services == ebpfServices || s.Profile.Services == FileServices {
 		return rules
 	}
-	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
+	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.proxyServices(node)}
 	if rules.AWS != nil {
 		// EKS configures no range for kube-proxy: pods have addresses of the VPC, like everything else.
 		rules.Services.ClusterCIDR = netip.Prefix{}
@@ -76,7 +76,8 @@ func (s instanceSpec) ServiceEngine() condition.ProxyMode {
 	return condition.ProxyIptables
 }
 
-// Flowtable returns after how many packets a connection bypasses the nodes' rules by a flowtable, 0 for never.
+// Flowtable returns the number of packets after which a connection bypasses the nodes' rules by a flowtable. 0
+// means never.
 func (s instanceSpec) Flowtable() int {
 	if s.Profile.Flowtables() == 0 {
 		return 0
@@ -102,9 +103,9 @@ const ebpfServices = "ebpf"
 // FileServices is the Services engine of a profile file whose own commands serve the Services (node.services).
 const FileServices = "file"
 
-// kubeProxy returns the Services as kube-proxy on the node with this index gets them. A Service with UDP has an entry for
+// proxyServices returns the Services as kube-proxy on the node with this index gets them. A Service with UDP has an entry for
 // each protocol.
-func (s instanceSpec) kubeProxy(node int) []service.Service {
+func (s instanceSpec) proxyServices(node int) []service.Service {
 	var out []service.Service
 	for _, svc := range s.Services {
 		e := service.Service{
@@ -193,8 +194,8 @@ func (t tools) loadRules(ctx context.Context, ns *netns.NS, n policy.Node) error
 	return tool.Restore(ctx, ns, rules)
 }
 
-// saveRules returns the iptables rules of ns.
-func (t tools) saveRules(ctx context.Context, ns *netns.NS) (string, error) {
+// currentRules returns the iptables rules of ns.
+func (t tools) currentRules(ctx context.Context, ns *netns.NS) (string, error) {
 	tool, err := t.iptables()
 	if err != nil {
 		return "", err

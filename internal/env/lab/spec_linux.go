@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// agentPort is the port of every server: in a pod, on a node, behind a Service and at its cluster address.
+	// agentPort is the port of every server, in a pod and on a node. Services use it at their cluster addresses and
+	// for their backends.
 	agentPort = 5201
 	// The node ports of the measured Services.
 	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
 )
 
-// The measured Services. Each has one endpoint, in this order: a pod on the client's node, a pod on the next node, and
-// the client itself.
+// The measured Services. Each has one endpoint. LocalService has a pod on the client's node, RemoteService a pod on
+// the next node, and SelfService the client itself.
 const (
 	LocalService  = "svc-local"
 	RemoteService = "svc-remote"
@@ -85,11 +86,11 @@ var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 // ErrNoIPVS is the error of a profile that the lab does not model with kube-proxy in ipvs mode.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
-// NewSpec describes an instance of a variant of the catalogue under the conditions l; zero fields have their defaults.
-// Each entry of backends, all different, adds Services with that many backends, and pods for them. It fails if the lab
-// cannot model the variant under these conditions.
+// NewSpec describes an instance of a variant of the catalogue under the conditions l; zero fields have their
+// defaults. The entries of backends must be different. Each of them adds Services with that many backends, and pods
+// for them. NewSpec fails if the lab cannot model the variant under these conditions.
 func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpec, error) {
-	d, err := lookUp(name.Profile(), nil)
+	d, err := lookUpProfile(name.Profile(), nil)
 	if err != nil {
 		return instanceSpec{}, err
 	}
@@ -102,7 +103,7 @@ func (d described) newSpec(name plan.Variant, l plan.Lab, backends []backendSet)
 	l = name.Lab(l).Filled()
 	err := l.Validate()
 	if err == nil {
-		l, err = withRoomFor(l, backends)
+		l, err = withBackendPods(l, backends)
 	}
 	if err != nil {
 		return instanceSpec{}, fmt.Errorf("profile %q: %w", name, err)
@@ -124,8 +125,8 @@ func (d described) newSpec(name plan.Variant, l plan.Lab, backends []backendSet)
 	a := addressingOf(l)
 	s := instanceSpec{
 		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, file: d.file, net: a,
-		Switch:   a.onUnderlay("switch", a.switchAddr),
-		External: a.onUnderlay("external", a.outside),
+		Switch:   a.underlayHost("switch", a.switchAddr),
+		External: a.underlayHost("external", a.outside),
 	}
 	for i := range l.Nodes {
 		s.Nodes = append(s.Nodes, s.newNode(i+1))
@@ -137,24 +138,25 @@ func (d described) newSpec(name plan.Variant, l plan.Lab, backends []backendSet)
 }
 
 func (s instanceSpec) newNode(number int) dataplane.Node {
-	h := s.net.onUnderlay(mesh.LabNode(number), s.net.nodeAddr(number))
+	h := s.net.underlayHost(mesh.LabNode(number), s.net.nodeAddr(number))
 	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
 	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
 	for i := range n.Pods {
-		n.Pods[i].MTU = cmp.Or(s.ownPodMTU(), n.Pods[i].MTU)
+		n.Pods[i].MTU = cmp.Or(s.requestedPodMTU(), n.Pods[i].MTU)
 	}
 	return n
 }
 
-// serviceSpecs returns the Services of an instance: idle Services, and among them the measured ones at Lab.Position. In
-// iptables mode, a new connection passes the rules of all Services before its own, so the middle position has the mean cost.
+// serviceSpecs returns the Services of an instance: idle Services, and among them the measured ones at
+// Lab.Position. In iptables mode, a new connection passes the rules of all Services before its own. The middle
+// position therefore has the mean cost.
 func serviceSpecs(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
 		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
 		{Name: SelfService, VIP: s.net.itself, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
 	}
-	measured = append(measured, s.severalBackends(backends)...)
+	measured = append(measured, s.backendServices(backends)...)
 	s.setBalancerAddrs(measured)
 	all := make([]serviceSpec, 0, s.Lab.Services+len(measured))
 	vip := s.net.firstFiller

@@ -292,7 +292,7 @@ func TestTrafficPolicyLocal(t *testing.T) {
 				t.Errorf("%s %s: the reason is %q", name, p, not.Reason)
 			}
 		}
-		for _, svc := range local.kubeProxy(0) {
+		for _, svc := range local.proxyServices(0) {
 			if !svc.ExternalTrafficPolicyLocal {
 				t.Errorf("%s: %s is of the policy Cluster", name, svc.Name)
 			}

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// The Services that Options.TestServices adds: NoneService has no endpoints, StickyService has session affinity, and
-// SharedService has up to maxShared pods as backends, without the client's.
+// The Services that Options.TestServices adds. NoneService has no endpoints, and StickyService has session
+// affinity. SharedService has up to maxShared pods as backends, without the client's.
 const (
 	NoneService   = "svc-none"
 	StickyService = "svc-sticky"
@@ -58,5 +58,5 @@ func (i *Instance) SetBackends(ctx context.Context, name string, backends []PodR
 	}
 	i.Spec = spec
 	i.Service(name).Backends = i.podsOf(backends)
-	return i.learnServices(ctx, spec)
+	return i.updateServices(ctx, spec)
 }

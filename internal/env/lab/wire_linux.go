@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// insertLink inserts a link between the bridge and end if the lab has delay or loss for host. end is the device of the
-// switch that leads to host. It returns the device to add to the bridge: that of the link, or end if there is no link. The
-// link neither delays nor drops packets until Impair.
+// insertLink inserts an impaired link before end, the device of the switch that leads to host. It does so only if
+// the lab has delay or loss for host. It returns the device to add to the bridge: that of the link, or end without
+// a link. The link neither delays nor drops packets until Impair.
 func (b *builder) insertLink(end, host string) (port string, err error) {
 	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
 	for _, p := range b.spec.Lab.Plants {
@@ -41,9 +41,9 @@ func (b *builder) insertLink(end, host string) (port string, err error) {
 	return port, nil
 }
 
-// lossyLinks prepares the loss that the conditions plant between two nodes, in both directions. Nothing is lost before
+// addLossyLinks prepares the loss that the conditions plant between two nodes, in both directions. Nothing is lost before
 // Impair.
-func (b *builder) lossyLinks() error {
+func (b *builder) addLossyLinks() error {
 	ends := map[string][]underlayEnd{}
 	for _, n := range b.spec.Nodes {
 		ends[n.Name] = underlayEnds(n)
@@ -53,7 +53,7 @@ func (b *builder) lossyLinks() error {
 			if p.Peer == "" {
 				continue
 			}
-			if err := b.lossyWay(ends[way[0]], ends[way[1]], p.Loss); err != nil {
+			if err := b.addLoss(ends[way[0]], ends[way[1]], p.Loss); err != nil {
 				return err
 			}
 		}
@@ -61,8 +61,8 @@ func (b *builder) lossyLinks() error {
 	return nil
 }
 
-// lossyWay prepares the loss of a share of the frames from one node to another.
-func (b *builder) lossyWay(from, to []underlayEnd, share float64) error {
+// addLoss prepares the loss of a share of the frames from one node to another.
+func (b *builder) addLoss(from, to []underlayEnd, share float64) error {
 	for _, f := range from {
 		for _, t := range to {
 			l, err := impair.NewLossy(b.inst.Switch.NS, f.port, t.mac, share)

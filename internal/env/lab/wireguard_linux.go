@@ -35,9 +35,9 @@ func ServeWireGuard(args []string, stdin io.Reader, stdout io.Writer) error {
 	return wireguardgo.Serve(args[0], mtu, stdin, stdout)
 }
 
-// inUserSpace returns things with a step in place of each WireGuard device. The step adds the device, in user space if the
-// kernel does not support WireGuard.
-func (b *builder) inUserSpace(n *Node, things []link.Thing) []link.Thing {
+// withWireGuardFallback returns things with a step in place of each WireGuard device. The step adds the device, in user
+// space if the kernel does not support WireGuard.
+func (b *builder) withWireGuardFallback(n *Node, things []link.Thing) []link.Thing {
 	return each.Of(things, func(t link.Thing) link.Thing {
 		w, ok := t.(link.WireGuard)
 		if !ok {

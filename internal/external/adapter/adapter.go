@@ -32,7 +32,7 @@ type Format struct {
 	Name, About string
 	// Match reports whether b, the whole input, is in this format.
 	Match func(b []byte) bool
-	// Decode reads b.
+	// Decode decodes b. It fails if b is invalid or cut off.
 	Decode func(b []byte) (Batch, error)
 	// Folder reads the folder called name; nil if the format is a file. Formats that are folders have no Match and Decode.
 	Folder func(name string) (Batch, error)
@@ -62,7 +62,7 @@ type Sender struct {
 type Ask struct {
 	// Workload is normalized, and its tool can send it.
 	Workload plan.Workload
-	// Address is what the client dials, or what the server binds to ("" is any), with Port.
+	// Address and Port are what the client dials, or what the server binds to. The Address "" binds to any address.
 	Address string
 	Port    int
 	// Window and Warmup are those of the plan. Measured returns those that the tool uses.
@@ -75,7 +75,7 @@ type Ask struct {
 // PortText returns the port as text.
 func (a Ask) PortText() string { return strconv.Itoa(a.Port) }
 
-// Measured returns the window and the warm-up of the tool.
+// Measured returns the window and the warm-up that the tool uses, which may differ from those of the plan.
 func (a Ask) Measured() (window, warmup time.Duration) {
 	return a.Workload.Measured(a.Window, a.Warmup)
 }

@@ -28,8 +28,8 @@ var (
 	words = pattern.New(`[\pL\pN]`)
 )
 
-// Heading returns how text, a line above a run, describes the run. It removes signs such as ##, the log level, the number of
-// the run, and dates. It returns "" if nothing remains, or if the line is a message of kubectl or a shell.
+// Heading returns what text, a line above a run, says about the run. It removes signs such as ##, the log level, the
+// number of the run, and dates. It returns "" if nothing remains, or if the line is a message of kubectl or a shell.
 func Heading(text string) string {
 	text = strings.TrimSpace(text)
 	if noise.MatchString(strings.Trim(text, "#=-*~ ")) || noise.MatchString(text) {

@@ -57,12 +57,13 @@ func Alone(b []byte, d *json.Decoder) error {
 	return nil
 }
 
-// LineAt returns the number of the line of b at offset.
+// LineAt returns the number of the line of b that contains offset, counted from 1.
 func LineAt(b []byte, offset int64) int {
 	return 1 + bytes.Count(b[:min(max(offset, 0), int64(len(b)))], []byte("\n"))
 }
 
-// JSONError adds the line of the fault to an error in the JSON text b at offset, and says so if the JSON is cut off.
+// JSONError returns err, an error in the JSON text b at offset, with the number of its line. If the JSON is cut off, it
+// returns an error that says so.
 func JSONError(b []byte, offset int64, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -136,7 +137,7 @@ type repeats struct {
 	depth   int
 }
 
-// mostDepth is how deep arrays and objects may be in each other, as in encoding/json.
+// mostDepth bounds how deeply arrays and objects are nested, as in encoding/json.
 const mostDepth = 10_000
 
 // readValue reads one value at path. It returns false if nothing more can be read, or a fault was found.

@@ -18,8 +18,8 @@ var (
 // OtherLocale is part of Number's error for a number with a decimal comma.
 const OtherLocale = "is of another locale"
 
-// Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of
-// other locales.
+// Number parses a decimal number with a point. It refuses hex, "inf" and "1_000". Its error contains OtherLocale if the
+// number has a decimal comma or thousands separators.
 func Number(s string) (float64, error) {
 	switch {
 	case plainNumber.MatchString(s):
@@ -59,7 +59,7 @@ func Amounts(texts []string, to ...*float64) error {
 	return errors.Join(errs...)
 }
 
-// Count reads a whole number from 0.
+// Count parses a whole number of at least 0.
 func Count(s string) (int, error) {
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 0 || strings.HasPrefix(s, "+") {
@@ -68,14 +68,15 @@ func Count(s string) (int, error) {
 	return v, nil
 }
 
-// Suffixed splits a number from the unit or suffix that directly follows it, as in "1.23k" or "45.6us".
+// Suffixed splits a number from the unit or suffix that directly follows it, as in "1.23k" or "45.6us". It fails if the
+// number is invalid or negative.
 func Suffixed(s string) (float64, string, error) {
 	i := strings.LastIndexAny(s, "0123456789.") + 1
 	v, err := Amount(s[:i])
 	return v, s[i:], err
 }
 
-// Quoted returns foreign text for an error message, in quotes and shortened.
+// Quoted returns foreign text in quotes for an error message, shortened to 60 characters.
 func Quoted(s string) string {
 	const longest = 60
 	if r := []rune(s); len(r) > longest {

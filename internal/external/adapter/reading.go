@@ -40,7 +40,7 @@ type Reading struct {
 	// Started is when it began, Window how long it measured; zero if unknown.
 	Started time.Time
 	Window  time.Duration
-	// Metrics are in base units by name of package metric. A failed trial has none.
+	// Metrics are in base units, by the names of package metric. A failed trial has none.
 	Metrics map[string]float64
 	// Failure is why the trial failed; nil if it succeeded.
 	Failure *result.Failure
@@ -102,7 +102,8 @@ func (r *Reading) Put(name string, v float64) {
 	r.Metrics[name] = v
 }
 
-// Likely returns the most likely size in the range: the largest power of two, else the middle, rounded to three digits.
+// Likely returns the largest power of two in the range. If there is none, it returns the middle of the range, rounded to
+// three digits.
 func (s SizeRange) Likely() int {
 	if power := 1 << bits.Len(uint(s.High)) >> 1; power >= s.Low && s.High > 0 {
 		return power
@@ -216,7 +217,8 @@ func (b *Batch) Rows(r *Reading, o *sample.Observation) {
 type Batch struct {
 	// Tool is the tool that measured, with its version if known: the origin of the result.
 	Tool string
-	// Title, Environment ("lab", "kubernetes" or "") and Baseline have the meaning of a plan's; they are mostly "".
+	// Title, Environment ("lab", "kubernetes" or "") and Baseline mean the same as in a plan. Most inputs leave them
+	// empty.
 	Title, Environment, Baseline string
 	// Created is when it was measured. If it is zero, the earliest start of a reading is used.
 	Created time.Time
@@ -228,7 +230,7 @@ type Batch struct {
 	LeftOut []string
 }
 
-// AddName adds s to names unless it is empty or present, up to MaxNames.
+// AddName adds s to names unless s is empty or already present, or names has MaxNames items.
 func AddName(names *[]string, s string) {
 	if s != "" && len(*names) < MaxNames && !slices.Contains(*names, s) {
 		*names = append(*names, s)

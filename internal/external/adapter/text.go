@@ -31,7 +31,7 @@ func FailureKind(message string) string {
 	return "error"
 }
 
-// Run reads the lines of one run.
+// Run collects the lines of one run and converts them into a reading.
 type Run interface {
 	// Take reads one line.
 	Take(batch *Batch, line string) error
@@ -60,7 +60,8 @@ type RunText[R Run] struct {
 	Foreign func(run R, line string) bool
 }
 
-// Decode reads b. The error lists the faults of all lines.
+// Decode decodes b. Its error lists the faults of all lines and runs. It also fails if b has more than MaxReadings
+// trials.
 func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	batch := Batch{Tool: t.Tool}
 	var faults Faults

@@ -18,9 +18,9 @@ var percentiles = []struct {
 // Beyond is how many values must lie above a percentile that is computed from single times, as for our own trials.
 const Beyond = 10
 
-// Distribution sets the metrics of a family from the times of all transactions, in ns: min, mean, max, stddev, and the
-// percentiles that so many times allow. It sorts times. A metric that would be 0 is not set, since the tool printed too few
-// digits.
+// Distribution sets the metrics of a family from the times of all transactions, in ns. It sets min, mean, max, stddev,
+// and each percentile with at least Beyond times above it. It sorts times. A metric that would be 0 is not set, since the
+// tool printed too few digits.
 func (r *Reading) Distribution(family string, times []float64) {
 	if len(times) == 0 {
 		return

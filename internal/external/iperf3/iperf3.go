@@ -42,7 +42,7 @@ type iperf3Doc struct {
 		// Accepted is present in the output of a server.
 		Accepted *json.RawMessage `json:"accepted_connection"`
 		Test     *iperf3Test      `json:"test_start"`
-		// Cookie is the same on both sides of a test and unique.
+		// Cookie identifies a test. It is the same on both sides.
 		Cookie string `json:"cookie"`
 		// Buffer is the value of -w, MSS of -M.
 		Buffer int `json:"sock_bufsize"`
@@ -104,7 +104,7 @@ type iperf3Test struct {
 	others []string
 }
 
-// UnmarshalJSON reads the description of a test and stores the keys without a field.
+// UnmarshalJSON reads the description of a test. It stores the keys that have no field in t.others.
 func (t *iperf3Test) UnmarshalJSON(b []byte) error {
 	type plain iperf3Test
 	if err := json.Unmarshal(b, (*plain)(t)); err != nil {
@@ -159,7 +159,8 @@ func matchJSON(b []byte) bool {
 		bytes.Contains(b, []byte(`"event"`)) && bytes.Contains(b, []byte(`"iperf `))
 }
 
-// DecodeJSON reads one run of iperf3 -J, or several in a row or in a list, and --json-stream.
+// DecodeJSON decodes the output of iperf3 -J or --json-stream: one run, several in a row, or a list of runs of -J. It
+// fails if a run is cut off, or if its workload is not supported.
 func DecodeJSON(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{}
 	if err := adapter.Twice(b, twice...); err != nil {
@@ -221,7 +222,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	return adapter.Batch{}, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// addToRun adds doc, which is one line of --json-stream, to its run, which is in to.
+// addToRun adds doc, one line of --json-stream, to the run in to. It fails if the line has invalid data.
 func (doc *iperf3Doc) addToRun(to *iperf3Doc) error {
 	var err error
 	switch doc.Event {
@@ -242,8 +243,8 @@ func (doc *iperf3Doc) addToRun(to *iperf3Doc) error {
 	return err
 }
 
-// addReading adds the reading of a run to batch. It adds no reading if a server was stopped, or if this side did not observe what
-// arrived. It fails if the workload is not supported, or if the run has neither a test nor an error.
+// addReading adds the reading of a run to batch. It adds no reading if a server was stopped, or if this side did not observe
+// what arrived. It fails if the workload is not supported, or if the run has neither a test nor an error.
 func (doc *iperf3Doc) addReading(batch *adapter.Batch) error {
 	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
@@ -290,7 +291,7 @@ func (doc *iperf3Doc) readWorkload(r *adapter.Reading) (plan.Workload, error) {
 		r.Condition(fmt.Sprintf("tcp_mss=%d", doc.Start.MSS))
 	}
 	if t.FQ != nil {
-		pacedByFQ(r, *t.FQ)
+		recordFQRate(r, *t.FQ)
 	}
 	switch s.Protocol {
 	case plan.TCP:
@@ -302,18 +303,18 @@ func (doc *iperf3Doc) readWorkload(r *adapter.Reading) (plan.Workload, error) {
 			r.Warn(adapter.Assumed, "the output does not name the sender's congestion control; assumed: %s", cmp.Or(s.Congestion, plan.DefaultCongestion))
 		}
 	case plan.UDP:
-		if err := doc.datagramLoad(&s, r); err != nil {
+		if err := doc.setDatagramLoad(&s, r); err != nil {
 			return plan.Workload{}, err
 		}
 	default:
-		return plan.Workload{}, notCarried(t.Protocol)
+		return plan.Workload{}, newProtocolError(t.Protocol)
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	return w, w.Validate()
 }
 
-// notCarried returns the error about a test by another protocol than TCP and UDP.
-func notCarried(protocol string) error {
+// newProtocolError returns the error for a test by a protocol other than TCP and UDP.
+func newProtocolError(protocol string) error {
 	return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(protocol))
 }
 
@@ -327,8 +328,9 @@ func recordTitle(batch *adapter.Batch, r *adapter.Reading, title string) {
 	}
 }
 
-// datagramLoad sets the rate of a UDP test and whether the kernel segmented its datagrams.
-func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
+// setDatagramLoad sets the rate of a UDP test in s. It sets the mode GSO if the kernel segmented and merged the datagrams.
+// It fails if the rate is out of range.
+func (doc *iperf3Doc) setDatagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	t := doc.Start.Test
 	switch {
 	case t.GSO != 0 && t.GRO != 0:
@@ -339,7 +341,7 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	if t.Target == nil {
 		sent := cmp.Or(doc.End.Sent, doc.End.Sum, &iperf3Sum{})
 		offered := 0.0
-		if n, ok := countOf(sent.Bytes); ok && sent.Seconds > 0 {
+		if n, ok := validCount(sent.Bytes); ok && sent.Seconds > 0 {
 			offered = 8 * n / sent.Seconds
 		}
 		assumeRate(s, r, offered, t.Streams, float64(t.Block)*8/max(sent.Seconds, coarse))
@@ -402,7 +404,7 @@ func (doc *iperf3Doc) setNumbers(batch *adapter.Batch, r *adapter.Reading) bool 
 	if is.Protocol == plan.UDP {
 		recordDatagrams(batch, r, ways, is)
 	} else {
-		bytesOf(r, ways)
+		recordBytes(r, ways)
 	}
 	r.EndedEarly(adapter.Seconds(doc.Start.Test.Duration))
 	switch {
@@ -425,7 +427,8 @@ func (doc *iperf3Doc) setNumbers(batch *adapter.Batch, r *adapter.Reading) bool 
 	return true
 }
 
-// recordGoodput records what each direction carried, in bit/s, and their sum.
+// recordGoodput records the sum of rates, in bit/s, as the goodput. If there are two rates, it also records the goodput
+// of each direction.
 func recordGoodput(r *adapter.Reading, rates []float64) {
 	sum := 0.0
 	for i, rate := range rates {
@@ -437,13 +440,13 @@ func recordGoodput(r *adapter.Reading, rates []float64) {
 	r.Put(metric.Goodput, sum)
 }
 
-// bytesOf records the totals of TCP in r: transferred bytes, goodput, and retransmits if they were counted.
-func bytesOf(r *adapter.Reading, ways []way) {
+// recordBytes records the totals of TCP in r: transferred bytes, goodput, and retransmits if they were counted.
+func recordBytes(r *adapter.Reading, ways []way) {
 	var arrived, again float64
 	var rates []float64
 	counted := true
 	for _, w := range ways {
-		n, ok := countOf(w.received.Bytes)
+		n, ok := validCount(w.received.Bytes)
 		if !ok || n == 0 || w.received.Seconds <= 0 {
 			r.Fail("error", "the receiver reported no bytes")
 			return
@@ -454,7 +457,7 @@ func bytesOf(r *adapter.Reading, ways []way) {
 			counted = false
 			continue
 		}
-		retransmits, ok := countOf(w.sent.Retransmits)
+		retransmits, ok := validCount(w.sent.Retransmits)
 		again += retransmits
 		counted = counted && ok
 	}
@@ -470,8 +473,8 @@ func recordDatagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is pl
 	var packets, lost, rate, offered float64
 	var rates []float64
 	for _, w := range ways {
-		n, ok := countOf(w.counted.Packets)
-		missing, hasLost := countOf(w.counted.Lost)
+		n, ok := validCount(w.counted.Packets)
+		missing, hasLost := validCount(w.counted.Lost)
 		if !ok || !hasLost || n == 0 || missing > n || w.received.Seconds <= 0 {
 			r.Fail("error", "the receiver reported no datagrams")
 			return
@@ -481,7 +484,7 @@ func recordDatagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is pl
 		rate += (n - missing) / w.received.Seconds
 		rates = append(rates, (n-missing)*float64(is.Message)*8/w.received.Seconds)
 		if w.sent != nil && w.sent.Seconds > 0 {
-			if n, ok := countOf(w.sent.Bytes); ok {
+			if n, ok := validCount(w.sent.Bytes); ok {
 				offered += 8 * n / w.sent.Seconds
 			}
 		}
@@ -490,7 +493,7 @@ func recordDatagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is pl
 	r.Put(metric.PacketRate, rate)
 	recordGoodput(r, rates)
 	r.Put(metric.Transferred, (packets-lost)*float64(is.Message))
-	switch jitter, ok := countOf(ways[0].counted.JitterMs); {
+	switch jitter, ok := validCount(ways[0].counted.JitterMs); {
 	case len(ways) > 1:
 		batch.LeaveOut("the jitter of a bidirectional test")
 	case ok && packets-lost > 1:
@@ -501,8 +504,8 @@ func recordDatagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is pl
 	}
 }
 
-// countOf returns a count if it is present and valid; iperf3 writes -1 for an unavailable count.
-func countOf(v *float64) (float64, bool) {
+// validCount returns a count, and false if the count is missing or out of range. iperf3 writes -1 for an unavailable count.
+func validCount(v *float64) (float64, bool) {
 	if v == nil || *v < 0 || *v > 1e18 {
 		return 0, false
 	}
@@ -517,7 +520,7 @@ func (doc *iperf3Doc) storeIntervals(batch *adapter.Batch, r *adapter.Reading) e
 	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.Window)}
 	omit := adapter.Seconds(doc.Start.Test.Omit)
 	take := func(i iperf3Interval) error {
-		n, ok := countOf(i.Sum.Bytes)
+		n, ok := validCount(i.Sum.Bytes)
 		from, to := adapter.Seconds(i.Sum.Start), adapter.Seconds(i.Sum.End)
 		if !ok || to <= from {
 			return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// pacedByFQ records the rate of --fq-rate, in bit/s a stream, as a warning and a condition. It does nothing if rate is 0.
-func pacedByFQ(r *adapter.Reading, rate float64) {
+// recordFQRate records the rate of --fq-rate, in bit/s a stream, as a warning and a condition. It does nothing if rate is 0.
+func recordFQRate(r *adapter.Reading, rate float64) {
 	if rate > 0 {
 		r.Warn(adapter.Paced, "fq held the sender to %s a stream", number.WithUnit("bit/s", rate))
 		r.Condition(fmt.Sprintf("fqrate=%.0f", rate))
@@ -73,9 +73,10 @@ const unlimited = ", no rate limit"
 
 func isPaced(w sample.Warning) bool { return w.ID == adapter.Paced }
 
-// assumeRate sets the rate of s, which the output lacks, and adds a warning. offered is the sent rate in bit/s, 0 if unknown.
-// It sets iperf3's default rate or a rate of two digits (the second 0 or 5), as users pass to -b, if offered is near; else no
-// rate. last is the share of one datagram in a stream's rate, in bit/s: a stream may send one datagram too many.
+// assumeRate sets the rate of s, which the output lacks, and adds a warning. offered is the sent rate in bit/s, 0 if
+// unknown. If offered is near iperf3's default rate, it sets that rate. Otherwise it sets a rate of one or two digits, as
+// users pass to -b, if offered is near one, else no rate. last is what one datagram adds to the rate of a stream, in
+// bit/s: a stream may send one datagram too many.
 func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
 	const furthest = 0.04
 	each := offered / float64(max(flows, 1))

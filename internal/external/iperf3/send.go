@@ -22,7 +22,7 @@ var Tool = adapter.Tool{
 	},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "iperf3", Kinds: []plan.Spec{plan.Stream{}}, Lacks: whyUnsupported, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
+			Name: "iperf3", Kinds: []plan.Spec{plan.Stream{}}, Lacks: unsupportedReason, WholeSeconds: true, Omits: true, Ports: 1, Congestion: true,
 		},
 		Client: clientCommand, Server: serverCommand, Ends: true,
 		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^iperf (\S+)`),
@@ -35,7 +35,7 @@ const (
 	maxFlows   = 128
 )
 
-func whyUnsupported(w plan.Workload) string {
+func unsupportedReason(w plan.Workload) string {
 	switch {
 	case w.Traits().Flows > maxFlows:
 		return fmt.Sprintf("it has at most %d flows", maxFlows)

@@ -21,8 +21,8 @@ var (
 	textStarting = pattern.New(`^Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks|second)\b)?(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
-	// textSetting matches a setting in a line of -V, or of -d, whose pacing rate is in bytes a second. It does not match
-	// the default MSS, which a word follows.
+	// textSetting matches a setting in a line of -V or -d. The pacing rate of -d is in bytes a second. It does not match
+	// the default MSS, whose line has a further word.
 	textSetting = pattern.New(`^(Cookie:|TCP MSS:|Target Bitrate:|Setting fair-queue socket pacing to|Congestion algorithm is) (\S+)$`)
 	// textTitled matches the first line of a run with -T, which begins each of its lines with a title.
 	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
@@ -110,8 +110,8 @@ var text = adapter.RunText[*textRun]{
 	},
 }
 
-// isNextRunRow reports whether line is a row of the next run, whose first lines are missing, as in the output of grep: line is a
-// total that r has already, or an interval after a total.
+// isNextRunRow reports whether line is a row of the next run, whose first lines are missing, as in the output of grep: line
+// is a total that r has already, or an interval after a total.
 func (r *textRun) isNextRunRow(line string) bool {
 	m := textRow.FindStringSubmatch(line)
 	if m == nil || r.theirs {
@@ -124,7 +124,8 @@ func (r *textRun) isNextRunRow(line string) bool {
 	return len(r.seen) > 0
 }
 
-// DecodeText reads the output of iperf3 without -J, of one or several runs. Archives of knb have only such output.
+// DecodeText decodes the output of iperf3 without -J, of one or several runs. Its error lists all faults. Archives of knb
+// have only such output.
 func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
 
 // End returns the reading of the run; nil for a server's output of a reversed, bidirectional or unfinished test.
@@ -143,7 +144,7 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out.Host(r.host)
 	out.Condition(r.conditions...)
 	recordTitle(batch, out, r.title)
-	if pacedByFQ(out, r.fq); r.fq == 0 && r.failure == "" && !r.debug {
+	if recordFQRate(out, r.fq); r.fq == 0 && r.failure == "" && !r.debug {
 		batch.LeaveOut(leftFQ)
 	}
 	err := r.fillReading(out)
@@ -164,7 +165,7 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	line = strings.TrimSpace(strings.TrimPrefix(line, r.title+":"))
 	if m := textStarting.FindStringSubmatch(line); m != nil {
 		if r.udp = m[1] == "UDP"; !r.udp && m[1] != "TCP" {
-			return notCarried(m[1])
+			return newProtocolError(m[1])
 		}
 		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
 		r.block, _ = strconv.Atoi(m[3])
@@ -474,20 +475,20 @@ func (r *textRun) setUDPNumbers(out *adapter.Reading, received, sent [][]string)
 		if len(words) < 8 || words[5] != "ms" {
 			return errors.New("the receiver's total shows no jitter and loss")
 		}
-		missing, all, err := lostOf(words)
+		missing, all, err := parseLoss(words)
 		_, rate, err2 := textAmounts(words)
 		if err = errors.Join(adapter.Amounts(words[4:], &jitter), err, err2); err != nil {
 			return err
 		}
 		lost, total, rates = lost+missing, total+all, append(rates, rate)
-		sizes = intersectSizes(sizes, sizesOf(words, all-missing))
+		sizes = intersectSizes(sizes, datagramSizes(words, all-missing))
 		if sent[i] != nil {
 			// A sender's row that is unreadable does not affect what arrived. Its bytes have one divisor, the
 			// receiver's two.
 			_, rate, _ := textAmounts(sent[i])
 			offered += rate
-			if _, datagrams, err := lostOf(sent[i]); err == nil {
-				sizes = sizesOf(sent[i], datagrams)
+			if _, datagrams, err := parseLoss(sent[i]); err == nil {
+				sizes = datagramSizes(sent[i], datagrams)
 			}
 		}
 	}
@@ -520,8 +521,8 @@ func (r *textRun) setUDPNumbers(out *adapter.Reading, received, sent [][]string)
 	return nil
 }
 
-// lostOf reads "lost/total" of a row of datagrams.
-func lostOf(words []string) (lost, total float64, err error) {
+// parseLoss parses "lost/total" in a row of datagrams. It fails if the row does not have it.
+func parseLoss(words []string) (lost, total float64, err error) {
 	if len(words) < 7 {
 		return 0, 0, errors.New("the row shows no loss")
 	}
@@ -533,8 +534,8 @@ func lostOf(words []string) (lost, total float64, err error) {
 	return lost, total, err
 }
 
-// sizesOf returns the possible sizes of a datagram, given a row's rounded bytes and its number of datagrams.
-func sizesOf(words []string, datagrams float64) adapter.SizeRange {
+// datagramSizes returns the possible sizes of a datagram, given a row's rounded bytes and its number of datagrams.
+func datagramSizes(words []string, datagrams float64) adapter.SizeRange {
 	bytes, _, err := textAmounts(words)
 	if err != nil || datagrams <= 0 {
 		return adapter.SizeRange{High: math.MaxInt}

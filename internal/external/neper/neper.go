@@ -47,14 +47,14 @@ var text = adapter.RunText[*neperRun]{
 func (n *neperRun) Take(_ *adapter.Batch, line string) error {
 	if m := neperKey.FindStringSubmatch(line); m != nil {
 		n.keys[m[1]] = m[2]
-	} else if n.failure == "" && neperFault(line) {
+	} else if n.failure == "" && isErrorLine(line) {
 		n.failure = line
 	}
 	return nil
 }
 
-// neperFault reports whether a line is an error.
-func neperFault(line string) bool {
+// isErrorLine reports whether a line is an error.
+func isErrorLine(line string) bool {
 	return slices.ContainsFunc([]string{"connect: ", "bind: ", "Could not ", "getaddrinfo: ", "remote host "},
 		func(s string) bool { return strings.HasPrefix(line, s) })
 }
@@ -103,11 +103,12 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rate", "no_delay", "nonblocking", "mark", "enable_udp", "skip_rx_copy", "zerocopy",
 	"pin_cpu", "async_connect", "noburst", "edge_trigger", "reuseaddr"}
 
-// singles are settings whose default is 1. Other values become conditions; of a stream only num_ports, as its workload has
-// the number of flows.
+// singles are settings whose default is 1. Other values become conditions. For a stream, only num_ports does: its
+// workload has the number of flows.
 var singles = []string{"num_ports", "num_flows", "request_size", "response_size"}
 
-// readNumbers reads the values of keys, each into its element of to; a missing key leaves it unchanged.
+// readNumbers parses the value of each key and stores it in the element of to with the same index. A missing key leaves
+// its element unchanged. It fails if a value is not a number from 0.
 func (n *neperRun) readNumbers(keys []string, to ...*float64) error {
 	var errs []error
 	for i, key := range keys {

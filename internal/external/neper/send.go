@@ -16,14 +16,14 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "neper", About: "what tcp_rr, tcp_crr and tcp_stream of neper print", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: whyUnsupported, WholeSeconds: true, Ports: 2, Congestion: true,
+			Name: "neper", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: unsupportedReason, WholeSeconds: true, Ports: 2, Congestion: true,
 		},
 		Program: programName, Client: clientCommand, Server: serverCommand, Ends: true,
 		VersionArgs: []string{"--nolog", "--version"}, VersionIn: pattern.New(`(?m)^\S*?(\d[\w.-]*)\s*$`),
 	},
 }
 
-func whyUnsupported(w plan.Workload) string {
+func unsupportedReason(w plan.Workload) string {
 	switch {
 	case w.Traits().Protocol == plan.UDP:
 		return "only its TCP workloads are supported"
@@ -47,7 +47,8 @@ func serverCommand(a adapter.Ask) []string {
 	return append([]string{programName(a.Workload)}, sharedOptions(a)...)
 }
 
-// sampleEvery is how often neper reads its counters, in seconds: its rate is the slope of a line through them.
+// sampleEvery is the time between two samples of neper's counters, in seconds. The rate is the slope of a line through
+// them.
 const sampleEvery = "0.1"
 
 // sharedOptions returns the options that client and server must both have.

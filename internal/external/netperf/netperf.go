@@ -71,9 +71,10 @@ var text = adapter.RunText[*netperfRun]{
 	Again: func(r *netperfRun, line string) bool { return line != "" && line == r.failure },
 }
 
-// begins reports whether line is a banner. In output without banners, a repeated key or title begins a run.
+// begins reports whether line begins a run: it is a banner, another row of a table, or a failure to connect. In output
+// without banners, the first or a repeated key or title begins a run.
 func begins(r *netperfRun, line string) bool {
-	if netperfBanner.MatchString(line) || r.furtherRow(line) {
+	if netperfBanner.MatchString(line) || r.isFurtherRow(line) {
 		return true
 	}
 	first := r.banner == "" && len(r.keys) == 0
@@ -83,7 +84,7 @@ func begins(r *netperfRun, line string) bool {
 	if m := netperfKey.FindStringSubmatch(line); m != nil {
 		return first || r.keys[m[1]] != ""
 	}
-	return r.titles == nil && len(line) <= longestRow && netperfTitle(line) && (first || len(r.keys) > 0)
+	return r.titles == nil && len(line) <= longestRow && isTitleLine(line) && (first || len(r.keys) > 0)
 }
 
 // Take reads one line.
@@ -100,13 +101,13 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 	if len(line) > longestRow {
 		return errors.New("the line is too long for netperf")
 	}
-	defer r.push(line)
+	defer r.keepLine(line)
 	r.detailed = r.detailed || strings.HasPrefix(line, "Alignment ")
 	switch {
 	case r.detailed, r.readStackedRow(line), line == "":
-	case netperfFault(line):
+	case isErrorLine(line):
 		r.failure = cmp.Or(r.failure, line)
-	case netperfTitle(line):
+	case isTitleLine(line):
 		r.titles, r.below = strings.Split(line, ","), false
 	case r.titles != nil && strings.Contains(line, ","):
 		return r.readValues(line)
@@ -130,8 +131,8 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 	return nil
 }
 
-// netperfFault reports whether a line is an error.
-func netperfFault(line string) bool {
+// isErrorLine reports whether a line is an error.
+func isErrorLine(line string) bool {
 	complaints := []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: ", "specified file too small"}
 	return slices.ContainsFunc(complaints, func(s string) bool { return strings.Contains(line, s) })
 }
@@ -150,7 +151,7 @@ var netperfTitles = map[string]string{
 	"Initial Burst Requests": "BURST_SIZE", "Local Congestion Control Algorithm": "LOCAL_CONG_CONTROL",
 }
 
-func netperfTitle(line string) bool {
+func isTitleLine(line string) bool {
 	titles := strings.Split(line, ",")
 	return len(titles) > 1 && slices.ContainsFunc(titles, func(title string) bool { return netperfTitles[title] != "" })
 }
@@ -161,8 +162,8 @@ const longestRow = 64 << 10
 // stackedLines is how many lines the titles of -O take.
 const stackedLines = 4
 
-// push stores a line for titles that may be stacked above a row of -O.
-func (r *netperfRun) push(line string) {
+// keepLine stores a line for titles that may be stacked above a row of -O.
+func (r *netperfRun) keepLine(line string) {
 	r.above = append(r.above, line)
 	if n := len(r.above) - stackedLines; n > 0 {
 		r.above = r.above[n:]
@@ -171,8 +172,8 @@ func (r *netperfRun) push(line string) {
 
 var netperfWords = pattern.New(`\S+`)
 
-// readStackedRow reads line if it is a row of -O, whose values begin below the first letters of their titles, and reports whether
-// it is one.
+// readStackedRow reads line if it is a row of -O, whose values begin below the first letters of their titles, and reports
+// whether it is one.
 func (r *netperfRun) readStackedRow(line string) bool {
 	starts := netperfWords.Regexp().FindAllStringIndex(line, adapter.MaxNames)
 	if len(r.above) < stackedLines || len(starts) == 0 || starts[0][0] != 0 {
@@ -250,7 +251,8 @@ var netperfDirections = map[string]plan.Workload{
 	"Send": {Spec: plan.Stream{}}, "Receive": {Spec: plan.Stream{Reverse: true}}, "Send|Recv": {Spec: plan.RR{}}, "Connect|Send|Recv": {Spec: plan.CRR{Close: "fin"}},
 }
 
-// fillReading sets the workload and the numbers of out from the run. The workload stays empty if the output does not name the test.
+// fillReading sets the workload and the numbers of out from the run. The workload stays empty if the output does not name
+// the test.
 func (r *netperfRun) fillReading(batch *adapter.Batch, out *adapter.Reading) (err error) {
 	if strings.HasPrefix(r.banner, "SCTP") {
 		return errors.New("a test of SCTP: no workload has that")
@@ -369,8 +371,8 @@ func (r *netperfRun) readOmni(batch *adapter.Batch, out *adapter.Reading, w *pla
 	return err
 }
 
-// setNumbers sets the numbers of a test, and the sizes of its workload. v has values by the selectors of -k; units is the unit of
-// the throughput.
+// setNumbers sets the numbers of a test, and the sizes of its workload. v has values by the selectors of -k; units is the
+// unit of the throughput.
 func (r *netperfRun) setNumbers(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload, v map[string]float64, units string) error {
 	out.Window = adapter.Seconds(v["ELAPSED_TIME"])
 	r.sizes = adapter.Sizes{Message: adapter.Whole(max(v["LOCAL_SEND_SIZE"], v["REMOTE_SEND_SIZE"])),
@@ -431,7 +433,7 @@ func (r *netperfRun) isUDP() bool {
 	return strings.HasPrefix(r.banner, "UDP") || strings.EqualFold(r.keys["PROTOCOL"], "UDP")
 }
 
-// netperfUnits are in bit/s; prefixes of bytes are powers of 1024.
+// netperfUnits maps netperf's units of throughput to their size in bit/s. Prefixes of bytes are powers of 1024.
 var netperfUnits = map[string]float64{
 	"10^0bits/s": 1, "10^3bits/s": 1e3, "10^6bits/s": 1e6, "10^9bits/s": 1e9,
 	"Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
@@ -468,7 +470,7 @@ func (r *netperfRun) readClassicTable(batch *adapter.Batch, out *adapter.Reading
 	case unit == "" && (w.Traits().Bulk() || w.Traits().Datagrams()):
 		return errors.New("its columns have no known unit of throughput")
 	case w.Traits().Datagrams():
-		return r.classicUDP(out, w, netperfUnits[unit])
+		return r.readClassicUDP(out, w, netperfUnits[unit])
 	case w.Traits().Bulk() && len(first) >= 5:
 		v := map[string]float64{"LOCAL_SEND_SIZE": first[2], "ELAPSED_TIME": first[3], "THROUGHPUT": first[4]}
 		return r.setNumbers(batch, out, w, v, unit)
@@ -479,8 +481,9 @@ func (r *netperfRun) readClassicTable(batch *adapter.Batch, out *adapter.Reading
 	return errors.New("unknown table, or the output is cut off")
 }
 
-// classicUDP reads the two rows of UDP_STREAM: what was sent, what arrived.
-func (r *netperfRun) classicUDP(out *adapter.Reading, w *plan.Workload, scale float64) error {
+// readClassicUDP reads the two rows of UDP_STREAM: what was sent, and what arrived. It fails if the receiver's row is
+// missing.
+func (r *netperfRun) readClassicUDP(out *adapter.Reading, w *plan.Workload, scale float64) error {
 	if len(r.rows) < 2 || len(r.rows[0]) < 6 || len(r.rows[1]) < 4 {
 		return errors.New("the receiver's row is missing: the output is cut off")
 	}

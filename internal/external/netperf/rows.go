@@ -31,12 +31,12 @@ func nextRun(r *netperfRun) *netperfRun {
 
 var numberFirst = pattern.New(`^ *[0-9.]+( |$)`)
 
-// furtherRow reports whether line is another row of the table whose row r has read.
-func (r *netperfRun) furtherRow(line string) bool {
+// isFurtherRow reports whether line is another row of the table whose row r has read.
+func (r *netperfRun) isFurtherRow(line string) bool {
 	words := strings.Fields(line)
 	switch {
 	case r.table.titles != nil:
-		return strings.Count(line, ",") == len(r.table.titles)-1 && !netperfTitle(line)
+		return strings.Count(line, ",") == len(r.table.titles)-1 && !isTitleLine(line)
 	case r.table.stack != nil:
 		return len(words) == r.table.words && numberFirst.MatchString(line)
 	}

@@ -18,13 +18,13 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "netperf", About: "netperf -k, -o, -O, and its classic tables", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: whyUnsupported, WholeSeconds: true, Ports: 2},
+		Tool:   plan.Tool{Name: "netperf", Kinds: []plan.Spec{plan.Stream{}, plan.RR{}, plan.CRR{}}, Lacks: unsupportedReason, WholeSeconds: true, Ports: 2},
 		Client: clientCommand, Server: serverCommand, Differs: engineDifferences,
 		VersionArgs: []string{"-V"}, VersionIn: pattern.New(`(?i)netperf version (\S+)`),
 	},
 }
 
-func whyUnsupported(w plan.Workload) string {
+func unsupportedReason(w plan.Workload) string {
 	if w.Traits().Datagrams() {
 		switch {
 		case w.Traits().Rate != 0:

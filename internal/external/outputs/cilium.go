@@ -16,7 +16,7 @@ import (
 // changed it.
 const ciliumStreams = 4
 
-// ciliumMessage is the message size of its streams in bytes, unless --msg-size changed it.
+// ciliumMessage is the message size of streams in bytes, unless --msg-size changed it.
 const ciliumMessage = 1024
 
 func matchCilium(b []byte) bool {
@@ -30,7 +30,7 @@ type ciliumItem struct {
 	Labels map[string]string  `json:"labels"`
 }
 
-// decodeCilium reads the report of cilium connectivity perf: some items for each test.
+// decodeCilium reads the tables or the report of cilium connectivity perf. A report has several items for each test.
 func decodeCilium(b []byte) (adapter.Batch, error) {
 	if matchCiliumTable(b) {
 		return decodeCiliumTable(b)
@@ -56,7 +56,7 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 	c := newCiliumTests()
 	err := adapter.EachItem(file.Items, func(item ciliumItem) error {
 		kind := item.Labels["metric"]
-		r, err := c.readingFor(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
+		r, err := c.findOrAddReading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
 		if err != nil || r == nil {
 			return err
 		}
@@ -85,9 +85,9 @@ func (item ciliumItem) setNumbers(r *adapter.Reading, kind string) error {
 			r.Time(metric.RTT, member, item.Data[name]*1e3)
 		}
 	case kind == "TransactionRate" && (item.Unit == "ops/s" || v == 0):
-		ciliumRate(r, metric.TransactionRate, v)
+		setCiliumRate(r, metric.TransactionRate, v)
 	case kind == "Throughput" && (item.Unit == "Mb/s" || v == 0):
-		ciliumRate(r, metric.Goodput, v*1e6)
+		setCiliumRate(r, metric.Goodput, v*1e6)
 	default:
 		return fmt.Errorf("unknown metric %s in %s", adapter.Quoted(kind), adapter.Quoted(item.Unit))
 	}
@@ -107,9 +107,9 @@ func newCiliumTests() *ciliumTests {
 	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 
-// readingFor returns the first reading of a test that has no part called kind yet, and adds one if all have it. It returns nil,
-// and lists the test as left out, if the test is not supported.
-func (c *ciliumTests) readingFor(scenario, node, test, kind string) (*adapter.Reading, error) {
+// findOrAddReading returns the first reading of a test that has no part called kind yet, and adds one if all have it. It returns
+// nil, and lists the test as left out, if the test is not supported.
+func (c *ciliumTests) findOrAddReading(scenario, node, test, kind string) (*adapter.Reading, error) {
 	locality, ok := map[string]string{"same-node": "same-node", "other-node": "cross-node"}[node]
 	if !ok {
 		return nil, fmt.Errorf("node %s is neither same-node nor other-node", adapter.Quoted(node))

@@ -48,7 +48,7 @@ var ciliumTimes = map[string]string{"Min": "min", "Mean": "mean", "Max": "max", 
 
 // readRow reads a row below its titles.
 func (c *ciliumTests) readRow(titles, cells []string) error {
-	r, err := c.readingFor(cells[0], cells[1], cells[2], "table")
+	r, err := c.findOrAddReading(cells[0], cells[1], cells[2], "table")
 	if err != nil || r == nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *ciliumTests) readRow(titles, cells []string) error {
 			}
 			var v float64
 			v, err = adapter.Amount(word)
-			ciliumRate(r, name, v*unit)
+			setCiliumRate(r, name, v*unit)
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", title, err)
@@ -77,8 +77,8 @@ func (c *ciliumTests) readRow(titles, cells []string) error {
 	return nil
 }
 
-// ciliumRate sets the metric called name, a rate. If v is 0, netperf had no rate: it turns r into a failed trial.
-func ciliumRate(r *adapter.Reading, name string, v float64) {
+// setCiliumRate sets the metric called name, a rate. If v is 0, netperf had no rate: it turns r into a failed trial.
+func setCiliumRate(r *adapter.Reading, name string, v float64) {
 	if v == 0 {
 		r.Fail("error", "netperf reported no throughput")
 	}

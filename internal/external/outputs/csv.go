@@ -63,7 +63,7 @@ func (f *csvFile) addFaults(line int, err error) {
 	}
 }
 
-// decodeCSV reads numbers with declared units, one to a row. The error lists all faults.
+// decodeCSV reads numbers with declared units, one in each row. The error lists all faults.
 func decodeCSV(b []byte) (adapter.Batch, error) {
 	if len(b) > maxCSV {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d MiB", maxCSV>>20)
@@ -128,8 +128,8 @@ var (
 	factNames = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
-// readPreamble reads the first line and the facts. It returns the rest of b and the number of lines read. The rest is nil if the
-// first line is wrong.
+// readPreamble reads the first line and the facts. It returns the rest of b and the number of lines read. The rest is nil if
+// the first line is wrong.
 func (f *csvFile) readPreamble(b []byte) ([]byte, int) {
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	lines := 0
@@ -152,8 +152,8 @@ func (f *csvFile) readPreamble(b []byte) ([]byte, int) {
 	return []byte{}, lines
 }
 
-// storeFact stores "key: value" of a comment as a fact. It also sets the field that a key such as baseline names; the title is
-// only a field. It ignores comments of another form.
+// storeFact stores "key: value" of a comment as a fact. It also sets the field that a key such as baseline names. A title
+// sets only its field. It ignores comments of another form.
 func (f *csvFile) storeFact(text string) error {
 	key, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
@@ -218,7 +218,7 @@ func parseWindow(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// readHeader reads the row of names. It returns false if rows cannot be read with it.
+// readHeader reads the row with the names of the columns. It returns false if that row has a fault.
 func (f *csvFile) readHeader(line int, fields []string) bool {
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
 		f.faults.Add(line, "the columns are not separated by commas")

@@ -54,7 +54,7 @@ type fortioHistogram struct {
 }
 
 func decodeFortio(b []byte) (adapter.Batch, error) {
-	return httpDocuments(b, "fortio", func(doc fortioDoc, batch *adapter.Batch) (*httpReport, error) {
+	return decodeHTTPDocuments(b, "fortio", func(doc fortioDoc, batch *adapter.Batch) (*httpReport, error) {
 		if doc.Version != "" {
 			batch.Tool = "fortio " + doc.Version
 		}

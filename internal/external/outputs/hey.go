@@ -16,19 +16,19 @@ import (
 var Hey = adapter.Tool{
 	Formats: []adapter.Format{{Name: "hey", About: "what hey prints", Match: matchHey, Decode: heyText.Decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: heyLacks, Ports: 1, LooseTimes: true},
-		Client: heyClient, Differs: heyDiffers,
+		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: heyUnsupportedReason, Ports: 1, LooseTimes: true},
+		Client: heyClientCommand, Differs: heyEngineDifferences,
 	},
 }
 
-func heyLacks(w plan.Workload) string {
+func heyUnsupportedReason(w plan.Workload) string {
 	if w.Traits().Arrival != "" && w.Traits().Arrival != plan.Constant {
 		return "its requests come at constant intervals only: say arrival=" + plan.Constant
 	}
 	return ""
 }
 
-func heyClient(a adapter.Ask) []string {
+func heyClientCommand(a adapter.Ask) []string {
 	w := a.Workload.Spec.(plan.HTTP)
 	window, _ := a.Measured()
 	argv := []string{"hey", "-z", window.String(), "-c", strconv.Itoa(w.Connections), "-cpus", strconv.Itoa(w.Threads), "-t", "5"}
@@ -42,7 +42,7 @@ func heyClient(a adapter.Ask) []string {
 	return append(argv, rootURL(a))
 }
 
-func heyDiffers(a adapter.Ask) []string {
+func heyEngineDifferences(a adapter.Ask) []string {
 	if a.Workload.Traits().Rate > 0 {
 		return []string{"a request that is due waits for the previous response, and its time begins when it is sent"}
 	}

@@ -99,7 +99,8 @@ func (p httpReport) concurrencyRemark(connections int) string {
 	return fmt.Sprintf(" (%.2g requests were under way at a time)", n)
 }
 
-// httpWorkload returns http with the settings that the tool reports.
+// httpWorkload returns the workload http with the settings that the tool reports. It adds a warning to r about settings
+// that are assumed.
 func (p httpReport) httpWorkload(r *adapter.Reading) plan.Workload {
 	s := plan.HTTP{Threads: p.threads}
 	if p.reconnect {
@@ -168,9 +169,9 @@ func roundRate(v, within float64) float64 {
 	return asked
 }
 
-// httpDocuments decodes the JSON documents of the tool called name. It fails if a report has no request. read converts a
+// decodeHTTPDocuments decodes the JSON documents of the tool called name. It fails if a report has no request. read converts a
 // document into a report, or returns nil to leave the document out.
-func httpDocuments[T any](b []byte, name string, read func(T, *adapter.Batch) (*httpReport, error)) (adapter.Batch, error) {
+func decodeHTTPDocuments[T any](b []byte, name string, read func(T, *adapter.Batch) (*httpReport, error)) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: name}
 	err := adapter.Documents(b, func(doc T) error {
 		p, err := read(doc, &batch)

@@ -62,7 +62,7 @@ func (doc k6Doc) values(name string) map[string]float64 {
 const idle = 0.5
 
 func decodeK6(b []byte) (adapter.Batch, error) {
-	return httpDocuments(b, "k6", func(doc k6Doc, batch *adapter.Batch) (*httpReport, error) {
+	return decodeHTTPDocuments(b, "k6", func(doc k6Doc, batch *adapter.Batch) (*httpReport, error) {
 		requests, times, failed := doc.values("http_reqs"), doc.values("http_req_duration"), doc.values("http_req_failed")
 		if requests == nil || times == nil {
 			return nil, errors.New("it has no http_reqs and http_req_duration")

@@ -71,7 +71,8 @@ func decodeK8s(b []byte) (adapter.Batch, error) {
 	return batch, err
 }
 
-// readK8sItem reads a scenario of the JSON, or a row of the CSV by the same keys.
+// readK8sItem adds the reading of a scenario to batch. raw is an item of the JSON, or a row of the CSV with the same keys.
+// drivers has the driver of each case that was read. It fails if a value has the wrong type.
 func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]string) error {
 	var r k8sRow
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -172,7 +173,8 @@ func (r k8sRow) setNumbers(batch *adapter.Batch, out *adapter.Reading) error {
 	return fmt.Errorf("unknown unit of throughput %s", adapter.Quoted(r.Unit))
 }
 
-// setLossMetrics sets the retransmits or the loss of a stream. It leaves out a 0, which the tool also writes if it has no sample.
+// setLossMetrics sets the retransmits or the loss of a stream. It leaves out a 0, which the tool also writes if it has no
+// sample.
 func (r k8sRow) setLossMetrics(batch *adapter.Batch, out *adapter.Reading) {
 	v := r.Retransmits
 	if out.Workload.Traits().Protocol == plan.UDP {

@@ -23,7 +23,7 @@ func matchK8sCSV(b []byte) bool {
 	return k8sHead.Match(line) && bytes.Contains(line, []byte("Throughput Metric"))
 }
 
-// k8sColumns are the keys of the JSON by the titles of the columns.
+// k8sColumns maps the titles of the CSV columns to the keys of the JSON.
 var k8sColumns = map[string]string{
 	"Pair": "pair", "Driver": "driver", "Profile": "profile", "UDN Info": "udnInfo", "Bridge Info": "bridgeInfo", "SRIOV Info": "sriovInfo", "Macvlan Info": "macvlanInfo",
 	"Localnet Info": "localnetInfo", "VM mode": "virt", "Same node": "local", "Host Network": "hostNetwork", "Service": "service",

@@ -82,7 +82,7 @@ func decodeKnb(b []byte) (adapter.Batch, error) {
 // mostKnb bounds a result of knb in bytes.
 const mostKnb = 1 << 20
 
-// knbProtocols are the tests of each kind of path, in order.
+// knbProtocols are the protocols that knb tests on each kind of path, in the order of its tests.
 var knbProtocols = []plan.Protocol{plan.TCP, plan.UDP}
 
 // batch converts a result into readings.
@@ -104,8 +104,8 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 		near.Locality, far.Locality = plan.SameNode, plan.Local
 	}
 	ends := f.Metadata.OnHost
-	near, nearKnown := onHosts(near, ends.Client, ends.Server)
-	far, farKnown := onHosts(far, ends.Client, ends.Server)
+	near, nearKnown := hostNetworkPath(near, ends.Client, ends.Server)
+	far, farKnown := hostNetworkPath(far, ends.Client, ends.Server)
 	for _, group := range []struct {
 		path  plan.Path
 		known bool
@@ -140,8 +140,8 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 	return b, nil
 }
 
-// onHosts returns p with the client, the server or both on the hosts' network; false if that path is not supported.
-func onHosts(p plan.Path, client, server bool) (plan.Path, bool) {
+// hostNetworkPath returns p with the client, the server or both on the hosts' network; false if that path is not supported.
+func hostNetworkPath(p plan.Path, client, server bool) (plan.Path, bool) {
 	if client {
 		p.From = plan.Host
 	}
@@ -158,12 +158,13 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	}
 	r := adapter.Reading{Workload: plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()}
 	r.Warn(adapter.Assumed, "knb names neither the message size nor the congestion control; assumed: the defaults")
-	err := knbBandwidth(&r, "knb", t.Bandwidth.Value, 1e6)
+	err := setKnbBandwidth(&r, "knb", t.Bandwidth.Value, 1e6)
 	return r, err
 }
 
-// knbBandwidth sets the goodput from text, a number in multiples of unit bit/s. Without a number the trial has failed.
-func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
+// setKnbBandwidth sets the goodput of r from text, a number in multiples of unit. unit is in bit/s. If text is empty or
+// null, it turns r into a failed trial. It fails if text is not a number from 0.
+func setKnbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	text = strings.TrimSpace(text)
 	if slices.Contains([]string{"", "~", "null"}, strings.ToLower(text)) {
 		r.Fail("error", tool+" reported no bandwidth")
@@ -209,7 +210,7 @@ func decodeKnbArchive(b []byte) (adapter.Batch, error) {
 			t := &knbTest{}
 			t.Bandwidth.Value = text(pod + ".bw")
 			if log, ok := files[pod+".log"]; ok {
-				t.logged = knbLog(log, p)
+				t.logged = knbLogReading(log, p)
 			}
 			group[string(p)] = t
 		}
@@ -217,9 +218,9 @@ func decodeKnbArchive(b []byte) (adapter.Batch, error) {
 	return f.batch()
 }
 
-// knbLog reads the iperf3 output of a test, which has more than the bandwidth; nil if it does not have exactly one run
-// of p.
-func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
+// knbLogReading returns the reading in the iperf3 log of a test. It returns nil unless the log has exactly one run, over
+// protocol p.
+func knbLogReading(log []byte, p plan.Protocol) *adapter.Reading {
 	b, err := iperf3.DecodeText(log)
 	if err != nil || len(b.Readings) != 1 {
 		return nil
@@ -261,7 +262,8 @@ func knbEnv(b []byte) (map[string]string, error) {
 	return env, fs.Err()
 }
 
-// knbMembers unpacks a tar archive into memory: plain files without directories, bounded in number and size.
+// knbMembers unpacks a compressed tar archive and returns its files by name. It fails if a member is not a plain file in one
+// folder, or if the members are too many or too large.
 func knbMembers(b []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {

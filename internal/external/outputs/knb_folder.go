@@ -58,9 +58,9 @@ type knbFolder struct {
 	total int64
 }
 
-// openKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout,
+// readKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout,
 // the JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
-func openKnbFolder(name string) (adapter.Batch, error) {
+func readKnbFolder(name string) (adapter.Batch, error) {
 	root, err := os.OpenRoot(name)
 	if err != nil {
 		return adapter.Batch{}, adapter.Cause(err)
@@ -73,7 +73,7 @@ func openKnbFolder(name string) (adapter.Batch, error) {
 	return decodeKnbFolder(root.FS(), filepath.Base(full), filepath.Base(filepath.Dir(full)))
 }
 
-// decodeKnbFolder reads a folder called name in a folder called above.
+// decodeKnbFolder reads the results folder in files. name is the name of the folder, above the name of its parent.
 func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 	f := &knbFolder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
 	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes", Facts: facts.Facts{}}
@@ -89,7 +89,7 @@ func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 			return adapter.Batch{}, fmt.Errorf("%s: %w", dir, err)
 		}
 	}
-	f.replaceAssumed()
+	f.replaceAssumedWorkloads()
 	f.batch.LeaveOut("CPU and memory by statexec, which are of the whole nodes and lack softirq and irq in all.results")
 	return f.batch, nil
 }
@@ -159,7 +159,7 @@ func (f *knbFolder) readRun(dir string) error {
 			if !ok {
 				continue // a run without Services has no tests of Services
 			}
-			if err := knbBandwidth(&r, "the benchmark", sum, 1); err != nil {
+			if err := setKnbBandwidth(&r, "the benchmark", sum, 1); err != nil {
 				return fmt.Errorf("%s: %w", test.name, err)
 			}
 		default:
@@ -175,8 +175,8 @@ func (f *knbFolder) readRun(dir string) error {
 	return nil
 }
 
-// completeWorkload completes the workload of r. If r has no workload, because the run failed, it sets work, with a warning. If the
-// command of the test had -Z, which the JSON of iperf3 lacks, it sets the mode sendfile.
+// completeWorkload completes the workload of r. If r has no workload, because the run failed, it sets work, with a warning.
+// If the command of the test had -Z, which the JSON of iperf3 lacks, it sets the mode sendfile.
 func (f *knbFolder) completeWorkload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)
@@ -196,8 +196,8 @@ func (f *knbFolder) completeWorkload(r *adapter.Reading, dir, test string, work 
 
 var knbZeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
-// replaceAssumed replaces the assumed workloads of runs by the workload that other runs of their test report.
-func (f *knbFolder) replaceAssumed() {
+// replaceAssumedWorkloads replaces the assumed workloads of runs by the workload that other runs of their test report.
+func (f *knbFolder) replaceAssumedWorkloads() {
 	assumed := func(w sample.Warning) bool { return w.ID == adapter.Assumed }
 	for i, test := range f.tests {
 		r := &f.batch.Readings[i]

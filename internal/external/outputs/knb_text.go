@@ -69,7 +69,7 @@ func decodeKnbText(b []byte) (adapter.Batch, error) {
 			}
 			run = &knbTextRun{begun: true}
 		}
-		run.take(line)
+		run.readLine(line)
 	}
 	err := end()
 	for i := range names {
@@ -80,8 +80,8 @@ func decodeKnbText(b []byte) (adapter.Batch, error) {
 	return all, err
 }
 
-// take reads one line.
-func (r *knbTextRun) take(line string) {
+// readLine reads one line.
+func (r *knbTextRun) readLine(line string) {
 	d, m := &r.file.Data, &r.file.Metadata
 	group := func(tests *map[string]*knbTest) {
 		*tests = map[string]*knbTest{}

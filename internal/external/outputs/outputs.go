@@ -8,7 +8,7 @@ import "github.com/cnibench/cnibench/internal/external/adapter"
 var Suites = adapter.Tool{Formats: []adapter.Format{
 	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchKnbArchive, Decode: decodeKnbArchive},
 	{Name: "knb", About: "knb -o json, -o yaml, -o text", Match: matchKnb, Decode: decodeKnb},
-	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openKnbFolder},
+	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: readKnbFolder},
 	{Name: "k8s-netperf", About: "k8s-netperf --json, and the result-*.csv of --csv", Match: matchK8s, Decode: decodeK8s},
 	{Name: "cilium-perf", About: "cilium connectivity perf: its tables, or the report of --report-dir", Match: matchCilium, Decode: decodeCilium},
 	{Name: "tiger-bench", About: "the results.json of tiger-bench", Match: matchTiger, Decode: decodeTiger},

@@ -18,8 +18,8 @@ var (
 
 func matchPerfTests(b []byte) bool { return perfTestsHead.Match(b) }
 
-// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, iperf3 and netperf on a cluster: a
-// row for each test, with its rate in Mbit/s at each segment size. From a log it reads only the table.
+// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, which runs iperf3 and netperf. The
+// table has a row for each test, with its rate in Mbit/s at each segment size. In a log, it ignores other text.
 func decodePerfTests(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "perf-tests", Environment: "kubernetes"}
 	var faults adapter.Faults
@@ -50,7 +50,7 @@ func decodePerfTests(b []byte) (adapter.Batch, error) {
 		case len(batch.Readings) >= adapter.MaxReadings:
 			return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 		default:
-			if err := readPerfTests(&batch, m, cells[2:], sizes); err != nil {
+			if err := addPerfTestsReading(&batch, m, cells[2:], sizes); err != nil {
 				faults.Add(number, "%s", err)
 			}
 		}
@@ -66,8 +66,8 @@ const (
 	netperfMessage  = 16 << 10
 )
 
-// readPerfTests adds a reading of a row: its rate at the largest segment size. m is the match of perfTestsLabel.
-func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
+// addPerfTestsReading adds a reading of a row: its rate at the largest segment size. m is the match of perfTestsLabel.
+func addPerfTestsReading(batch *adapter.Batch, m, values, sizes []string) error {
 	tool, protocol, where, by := m[1], m[2], m[3], m[4]
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	switch {

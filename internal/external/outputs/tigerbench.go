@@ -47,7 +47,7 @@ type tigerRow struct {
 	Points int     `json:"datapoints"`
 }
 
-// tigerFlows is the number of flows of its iperf3.
+// tigerFlows is the number of flows that iperf3 has in tiger-bench.
 const tigerFlows = 8
 
 func decodeTiger(b []byte) (adapter.Batch, error) {
@@ -133,7 +133,7 @@ func (r tigerResult) addRows(batch *adapter.Batch, rows map[string]tigerRow, w p
 	return nil
 }
 
-// recordConditions records the cluster's configuration in addition to the test.
+// recordConditions records the settings of the cluster as conditions, such as its number of policies.
 func (r tigerResult) recordConditions(out *adapter.Reading) {
 	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods, "nodes": r.Details.NumNodes} {
 		if n > 0 {
@@ -148,7 +148,8 @@ func (r tigerResult) recordConditions(out *adapter.Reading) {
 	}
 }
 
-// recordMean records the mean of a row. again has the number of retransmitted segments.
+// recordMean records the mean of a row. again has the number of retransmitted segments. It fails if the unit of the row
+// is unknown.
 func (n tigerRow) recordMean(out *adapter.Reading, again tigerRow) error {
 	switch n.Unit {
 	case "us":

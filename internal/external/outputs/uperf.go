@@ -59,7 +59,7 @@ func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
 		return err
 	}
 	if m := uperfRaw.FindStringSubmatch(line); m != nil {
-		return r.takeRaw(m[2], m[1], m[3], m[4])
+		return r.readRawRow(m[2], m[1], m[3], m[4])
 	}
 	m := uperfRow.FindStringSubmatch(line)
 	switch {
@@ -83,9 +83,9 @@ func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
 	return err
 }
 
-// takeRaw reads a row of -R. A transaction begins at the last row of the previous transaction. It ignores the numbers of the
+// readRawRow reads a row of -R. A transaction begins at the last row of the previous transaction. It ignores the numbers of the
 // first transaction, whose begin is unknown.
-func (r *uperfRun) takeRaw(name string, row ...string) error {
+func (r *uperfRun) readRawRow(name string, row ...string) error {
 	var at, bytes, ops float64
 	if err := adapter.Amounts(row, &at, &bytes, &ops); err != nil {
 		return err

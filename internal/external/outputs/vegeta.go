@@ -36,7 +36,7 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 	if !adapter.StartsJSON(b) {
 		return vegetaText.Decode(b)
 	}
-	return httpDocuments(b, "vegeta", func(doc vegetaDoc, batch *adapter.Batch) (*httpReport, error) {
+	return decodeHTTPDocuments(b, "vegeta", func(doc vegetaDoc, batch *adapter.Batch) (*httpReport, error) {
 		batch.NoURL("vegeta")
 		p := doc.report()
 		return &p, nil
@@ -179,7 +179,7 @@ func matchOha(b []byte) bool {
 const atDeadline = "aborted due to deadline"
 
 func decodeOha(b []byte) (adapter.Batch, error) {
-	return httpDocuments(b, "oha", func(doc ohaDoc, batch *adapter.Batch) (*httpReport, error) {
+	return decodeHTTPDocuments(b, "oha", func(doc ohaDoc, batch *adapter.Batch) (*httpReport, error) {
 		batch.NoURL("oha")
 		s := doc.Summary
 		p := &httpReport{seconds: s.Total, body: s.Size, usual: 50, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
@@ -241,7 +241,7 @@ func matchBombardier(b []byte) bool {
 }
 
 func decodeBombardier(b []byte) (adapter.Batch, error) {
-	return httpDocuments(b, "bombardier", func(doc bombardierDoc, batch *adapter.Batch) (*httpReport, error) {
+	return decodeHTTPDocuments(b, "bombardier", func(doc bombardierDoc, batch *adapter.Batch) (*httpReport, error) {
 		s, res := doc.Spec, doc.Result
 		p := &httpReport{
 			seconds: res.Seconds, connections: s.Connections, paced: s.Rate, whole: true,

@@ -22,20 +22,20 @@ import (
 var Wrk = adapter.Tool{
 	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: matchWrk, Decode: wrkText.Decode}},
 	Sender: &adapter.Sender{
-		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: wrkLacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
-		Client:      wrkClient,
+		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: wrkUnsupportedReason, WholeSeconds: true, Ports: 1, LooseTimes: true},
+		Client:      wrkClientCommand,
 		VersionArgs: []string{"-v"}, VersionIn: pattern.New(`(?m)^wrk (\S+)`),
 	},
 }
 
-func wrkLacks(w plan.Workload) string {
+func wrkUnsupportedReason(w plan.Workload) string {
 	if w.Traits().Arrival != "" {
 		return "it has no open loop"
 	}
 	return ""
 }
 
-func wrkClient(a adapter.Ask) []string {
+func wrkClientCommand(a adapter.Ask) []string {
 	w := a.Workload.Spec.(plan.HTTP)
 	argv := []string{"wrk", "-t", strconv.Itoa(w.Threads), "-c", strconv.Itoa(w.Connections), "-d", a.Seconds() + "s", "--latency", "--timeout", "5s"}
 	if w.Connection == "close" {

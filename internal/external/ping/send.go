@@ -1,6 +1,6 @@
 // Package ping sends ICMP echoes by ping and reads its output.
 //
-// Its times have steps of 1 µs. Its interval is not printed and follows from the time that all echoes took.
+// Its times have steps of 1 µs. Its interval is not printed. It is computed from the time that all echoes took.
 package ping
 
 import (

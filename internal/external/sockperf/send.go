@@ -19,17 +19,17 @@ var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "sockperf", About: "what sockperf ping-pong prints", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
 		Tool: plan.Tool{
-			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: whyUnsupported, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
+			Name: "sockperf", Kinds: []plan.Spec{plan.RR{}}, Lacks: unsupportedReason, WholeSeconds: true, Lead: 400 * time.Millisecond, Tail: 50 * time.Millisecond, Ports: 1,
 		},
 		Client: clientCommand, Server: serverCommand, Datagrams: true,
 		VersionArgs: []string{"--version"}, VersionIn: pattern.New(`(?m)^sockperf, version (\S+)`),
 	},
 }
 
-// minMessage is the size of its header in bytes.
+// minMessage is the least size of a message in bytes, which is the size of sockperf's header.
 const minMessage = 14
 
-func whyUnsupported(w plan.Workload) string {
+func unsupportedReason(w plan.Workload) string {
 	switch {
 	case w.Traits().Request != w.Traits().Response:
 		return "its responses are as long as its requests"

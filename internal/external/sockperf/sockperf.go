@@ -39,7 +39,8 @@ type sockRun struct {
 	failure, other string
 	// about has conditions: the family of the address, and the number of messages in a burst.
 	about adapter.Reading
-	// times are in µs as printed, by member of the family.
+	// times has the printed times in µs by member of the metric family, such as "mean". shares has the printed
+	// percentiles in µs by their share in percent.
 	times  map[string]float64
 	shares map[float64]float64
 }

@@ -71,8 +71,8 @@ func (b beside) comparePair(c, other *Cell, found *list) {
 	}
 }
 
-// onPaths returns the cases of c's profile and workload on other paths.
-func onPaths(c plan.Case, paths ...plan.Path) []plan.Case {
+// casesOnPaths returns the cases of c's profile and workload on other paths.
+func casesOnPaths(c plan.Case, paths ...plan.Path) []plan.Case {
 	var cases []plan.Case
 	for _, p := range paths {
 		c.Path = p
@@ -87,23 +87,23 @@ func pathPhrase(other *Cell) string { return "on " + other.Path.String() }
 // there a pod's path may avoid rules that the host's path passes.
 var fasterThanHosts = []beside{
 	{metrics: judged[:1], better: true, margin: beyondHosts, impossible: 1.5,
-		silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
+		silent: (*View).lacksWire, others: bareHostCases, name: hostsPhrase},
 	{metrics: judged[1:], better: true, margin: beyondTimes,
-		silent: (*View).withoutWire, others: bareHosts, name: betweenHosts},
+		silent: (*View).lacksWire, others: bareHostCases, name: hostsPhrase},
 }
 
-func betweenHosts(*Cell) string { return "between the bare hosts" }
+func hostsPhrase(*Cell) string { return "between the bare hosts" }
 
-func bareHosts(_ *View, c plan.Case) []plan.Case {
+func bareHostCases(_ *View, c plan.Case) []plan.Case {
 	if !c.Path.Crosses() || c.Path == plan.ZeroPath {
 		return nil
 	}
-	return onPaths(c, plan.ZeroPath)
+	return casesOnPaths(c, plan.ZeroPath)
 }
 
 // podsBelowHosts finds paths that are far slower than the path between the bare hosts. It does not apply to the lab,
 // whose profiles are correct by construction, to encrypted pods, to clients outside, or to datagrams.
-var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: betweenHosts,
+var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: hostsPhrase,
 	others: func(v *View, c plan.Case) []plan.Case {
 		if isEncrypted(c.Profile.String()) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
 			return nil
@@ -119,10 +119,10 @@ func isEncrypted(name string) bool {
 	return known && profile.Encryption.By(p) != "" || encryption.MatchString(name)
 }
 
-// hostCases returns the host-to-host case between nodes that c is compared with: of c's profile, or of the first profile that
-// has one. It returns nil if there is none, if c's path is within a node, or if c is itself such a case.
+// hostCases returns the host-to-host case between nodes that c is compared with: of c's profile, or of the first
+// profile that has one. It returns nil if there is none, if c's path is within a node, or if c is itself such a case.
 func (v *View) hostCases(c plan.Case) []plan.Case {
-	own := bareHosts(v, c)
+	own := bareHostCases(v, c)
 	if len(own) == 0 || v.of[own[0]] != nil {
 		return own
 	}
@@ -148,14 +148,14 @@ var directionsApart = []beside{{margin: apartWays,
 			cases = append(cases, other)
 		}
 		if c.Path.Crosses() && c.Path.From != c.Path.To && !c.Path.ByService() && c.Path.From != plan.External && c.Path.To != plan.External {
-			cases = append(cases, onPaths(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
+			cases = append(cases, casesOnPaths(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
 		}
 		return cases
 	},
 	name: func(o *Cell) string { return "the other way, by " + o.Path.String() + " " + o.Workload.String() }}}
 
-// waysApart compares the two directions of bidirectional streams.
-func waysApart(v *View, found *list) {
+// findWaysApart compares the two directions of bidirectional streams.
+func findWaysApart(v *View, found *list) {
 	for _, c := range v.cells {
 		if c.Metric != metric.Goodput+".forward" {
 			continue
@@ -177,12 +177,12 @@ func waysApart(v *View, found *list) {
 // each node has its own CPUs: both ends on one node then share the CPUs of that node.
 var nearSlower = []beside{{margin: beyondFar, name: pathPhrase,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
-	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, crossNodePaths(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return casesOnPaths(c, crossNodePaths(c.Path)...) }}}
 
 // nearQuicker finds paths within a node that are better than paths between nodes by a factor that no network explains.
 // Probably a unit is wrong.
 var nearQuicker = []beside{{better: true, margin: unitApart, name: pathPhrase,
-	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, crossNodePaths(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return casesOnPaths(c, crossNodePaths(c.Path)...) }}}
 
 // crossNodePaths returns the paths across nodes that correspond to p, which lies within a node.
 func crossNodePaths(p plan.Path) []plan.Path {
@@ -205,7 +205,7 @@ var serviceFaster = []beside{{better: true, margin: beyondDirect,
 		if c.Path.To != plan.Service {
 			return nil
 		}
-		return onPaths(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
+		return casesOnPaths(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
 	},
 	name: func(*Cell) string { return "without the Service" }}}
 
@@ -214,7 +214,7 @@ var partSlower = []beside{{margin: beyondModes, name: pathPhrase,
 		if c.Path != (plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode}) {
 			return nil
 		}
-		return onPaths(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
+		return casesOnPaths(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
 	}}}
 
 // flowsSlower finds workloads of several flows that are slower than one flow. It does not apply to the lab, where flows
@@ -231,7 +231,7 @@ var flowsSlower = []beside{{margin: slowerFlows, silent: (*View).inLab,
 
 var encapsulationFree = []beside{{better: true, margin: beyondBare,
 	others: func(v *View, c plan.Case) []plan.Case {
-		return v.onTunnel(c, siblingProfiles(c.Profile), "none")
+		return v.tunnelCases(c, siblingProfiles(c.Profile), "none")
 	},
 	name: func(o *Cell) string { return "by " + o.Profile.String() + ", which does not encapsulate" }}}
 
@@ -241,17 +241,17 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 		if p.Encapsulation == "none" {
 			return nil
 		}
-		return v.onTunnel(c, profile.All(), p.Encapsulation)
+		return v.tunnelCases(c, profile.All(), p.Encapsulation)
 	},
 	name: func(o *Cell) string {
 		p, _ := profile.Lookup(o.Profile.String())
 		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
 	}}}
 
-// onTunnel returns the cases with c's path and workload, under the other profiles that use the encapsulation. It leaves
+// tunnelCases returns the cases with c's path and workload, under the other profiles that use the encapsulation. It leaves
 // out profiles with a stand-in, which has a cost of its own. It returns nil if c's profile has a stand-in, or if c's path
 // is not encapsulated, such as a path to a node.
-func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
+func (v *View) tunnelCases(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
 	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.usesStandIn(c.Profile) {
 		return nil
 	}
@@ -293,9 +293,9 @@ func (v *View) usesStandIn(name plan.Variant) bool {
 	})
 }
 
-// modesDisagree finds cells within a node, where nothing is encapsulated, that are worse than the cells of all
+// findModesDisagree finds cells within a node, where nothing is encapsulated, that are worse than the cells of all
 // siblings.
-func modesDisagree(v *View, found *list) {
+func findModesDisagree(v *View, found *list) {
 	for _, c := range v.judged {
 		if c.Path.Crosses() || v.usesStandIn(c.Profile) {
 			continue

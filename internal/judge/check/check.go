@@ -189,7 +189,7 @@ func (t *trial) has(names ...string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { _, ok := t.metrics[n]; return !ok })
 }
 
-// twoMetrics returns two metrics; ok if both were measured.
+// twoMetrics returns the values of two metrics. ok is true if both were measured.
 func (t *trial) twoMetrics(one, other string) (a, b float64, ok bool) {
 	return t.metrics[one], t.metrics[other], t.has(one, other)
 }

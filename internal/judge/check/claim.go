@@ -172,8 +172,8 @@ func (v *View) claimCells(c Claim) (a, b *Cell, ok bool) {
 	return a, b, ok
 }
 
-// similar is the share by which two medians may differ and still be called the same. If the intervals overlap, they may differ
-// more.
+// similar is the share by which two medians may differ and still be called the same. If the intervals overlap, they may
+// differ more.
 const similar = 0.15
 
 // verdict is the judgement of a claim by the numbers. If the claim does not hold, saw describes the contradiction, and slip
@@ -219,7 +219,7 @@ func judgeValue(c Claim, a *Cell) verdict {
 			continue // the rule zero-time reports a claimed time of 0
 		}
 		if d.holds {
-			d = verdict{saw: lastWords(c.Text) + " is claimed"}
+			d = verdict{saw: claimedText(c.Text) + " is claimed"}
 		}
 		d.saw += ", and " + e.name + " " + formatValue(a.Key, e.measured)
 		if s, ok := findSlip(e.claimed, e.measured, max(sameFactor, min(0.03, c.Step/e.claimed))); ok {
@@ -240,11 +240,11 @@ func judgeFactor(c Claim, factor float64) verdict {
 	if !number.Finite(factor) || c.fitsRange(factor, c.Low, c.High) {
 		return verdict{holds: number.Finite(factor), saw: "there is no ratio to 0"}
 	}
-	return verdict{saw: fmt.Sprintf("%s is claimed, and the numbers give %.3gx, %+.0f%%", lastWords(c.Text), factor, 100*(factor-1))}
+	return verdict{saw: fmt.Sprintf("%s is claimed, and the numbers give %.3gx, %+.0f%%", claimedText(c.Text), factor, 100*(factor-1))}
 }
 
-// lastWords returns the text of a claim after its = sign.
-func lastWords(text string) string {
+// claimedText returns the text of a claim after its = sign.
+func claimedText(text string) string {
 	return strings.TrimSpace(text[strings.LastIndex(text, " = ")+3:])
 }
 

@@ -24,11 +24,11 @@ var claimRules = []rule{
 		}
 		v.addMisjudged(found, func(s slip) bool { return s.name == "" })
 	}},
-	{id: "claim-without-numbers", find: claimsWithoutNumbers},
-	{id: "claim-one-run", find: claimsOfOneRun},
-	{id: "claim-two-measures", find: twoMeasures},
-	{id: "retransmits-per-byte", find: retransmitCounts},
-	{id: "claim-one-sided", find: oneSided},
+	{id: "claim-without-numbers", find: findClaimsWithoutNumbers},
+	{id: "claim-one-run", find: findClaimsOfOneRun},
+	{id: "claim-two-measures", find: findTwoMeasures},
+	{id: "retransmits-per-byte", find: findRetransmitCounts},
+	{id: "claim-one-sided", find: findOneSidedClaims},
 }
 
 // addMisjudged adds a finding for each claim that the numbers contradict, if wanted returns true for its slip. A
@@ -53,12 +53,12 @@ func (v *View) describeClaim(c Claim) string {
 	return fmt.Sprintf("%s: %s of %s on %s under %s", c.ID, c.Metric, who, c.Path, c.Workload)
 }
 
-func claimsWithoutNumbers(v *View, found *list) {
+func findClaimsWithoutNumbers(v *View, found *list) {
 	for _, c := range v.claims {
 		if _, _, ok := v.claimCells(c); ok {
 			continue
 		}
-		say := "claimed: " + cmp.Or(c.Word, lastWords(c.Text))
+		say := "claimed: " + cmp.Or(c.Word, claimedText(c.Text))
 		if _, known := metric.Lookup(c.Metric); !known {
 			say += "; nothing here measures " + c.Metric
 		}
@@ -66,7 +66,7 @@ func claimsWithoutNumbers(v *View, found *list) {
 	}
 }
 
-func claimsOfOneRun(v *View, found *list) {
+func findClaimsOfOneRun(v *View, found *list) {
 	n, all := 0, 0
 	for _, c := range v.claims {
 		a, b, ok := v.claimCells(c)
@@ -85,9 +85,9 @@ func claimsOfOneRun(v *View, found *list) {
 	}
 }
 
-// claimDifference returns by how much the two sides of a claim differ, as a share of the smaller. It uses the measured medians, or
-// the claimed ratio if a number is missing. For a rank, it compares A with the next profile. ok is false if the size is
-// unknown.
+// claimDifference returns by how much the two sides of a claim differ, as a share of the smaller. It uses the measured
+// medians, or the claimed ratio if a number is missing. For a rank, it compares A with the next profile. ok is false if
+// the size is unknown.
 func (v *View) claimDifference(c Claim) (float64, bool) {
 	factor := 0.0
 	a, b, ok := v.claimCells(c)
@@ -109,9 +109,9 @@ func (v *View) claimDifference(c Claim) (float64, bool) {
 	return max(factor, 1/factor) - 1, true
 }
 
-// twoMeasures finds a double standard: one claim calls two values the same, another claim calls two values different, but
-// the values that are called the same differ by more. Claims that the numbers contradict do not count.
-func twoMeasures(v *View, found *list) {
+// findTwoMeasures finds a double standard: one claim calls two values the same, another claim calls two values
+// different, but the values that are called the same differ by more. Claims that the numbers contradict do not count.
+func findTwoMeasures(v *View, found *list) {
 	var same, other *Claim
 	var large, small float64
 	for i, c := range v.claims {
@@ -134,7 +134,7 @@ func twoMeasures(v *View, found *list) {
 		100*large, strings.TrimPrefix(v.describeClaim(*same), same.ID+": "), 100*small, strings.TrimPrefix(v.describeClaim(*other), other.ID+": "))
 }
 
-func retransmitCounts(v *View, found *list) {
+func findRetransmitCounts(v *View, found *list) {
 	for _, c := range v.claims {
 		if c.Metric != metric.Retransmits || c.B == "" {
 			continue
@@ -160,9 +160,9 @@ func retransmitCounts(v *View, found *list) {
 	}
 }
 
-// oneSided finds cells in which the order of two profiles is the reverse of their order in a claimed cell, if no claim
-// mentions those cells.
-func oneSided(v *View, found *list) {
+// findOneSidedClaims finds cells in which the order of two profiles is the reverse of their order in a claimed cell, if
+// no claim mentions those cells.
+func findOneSidedClaims(v *View, found *list) {
 	mentioned := map[Key]bool{}
 	for _, c := range v.claims {
 		mentioned[c.cellKey(c.A)] = true
@@ -193,8 +193,8 @@ func oneSided(v *View, found *list) {
 	}
 }
 
-// zeroClaims finds claimed times of exactly 0.
-func zeroClaims(v *View, found *list) {
+// findZeroClaims finds claimed times of exactly 0.
+func findZeroClaims(v *View, found *list) {
 	for _, c := range v.claims {
 		if isTimeMetric(c.Metric) && c.B == "" && c.Word == "" && c.Low == 0 {
 			found.add(v.describeClaim(c), "0 is claimed")

@@ -10,20 +10,20 @@ import (
 
 // These constants decide whether a transfer has died: whether the rows at the end of its time series carry almost nothing.
 const (
-	// A time series with fewer than fewRows rows, or whose end is shorter than leastTail, is not judged.
+	// fewRows is the least number of rows of a time series that is judged, leastTail the least length of its end.
 	fewRows   = 4
 	leastTail = time.Second
 	// tail is the share of the window that counts as its end.
 	tail = 0.25
-	// A transfer is dead if every row of the end is below this share of the best row's rate.
+	// dead is a share of the best row's rate. A transfer is dead if every row of its end is below that share.
 	dead = 0.05
 	// hardly is a goodput in bit/s. Between machines, a TCP transfer falls below it only if packets are lost.
 	hardly = 1e6
 )
 
-// transferDies describes a TCP transfer that stops within its window or carries almost nothing. It returns "" for other
+// deadTransferFault describes a TCP transfer that stops within its window or carries almost nothing. It returns "" for other
 // transfers, and for those with a rate limit.
-func (t *trial) transferDies() string {
+func (t *trial) deadTransferFault() string {
 	is := t.Workload.Traits()
 	if !is.Bulk() || is.Rate > 0 || t.hasWarning(adapter.Paced) {
 		return ""

@@ -19,10 +19,10 @@ const (
 	oddRow = 3
 )
 
-// oddOneOut finds single values, too bad or too good, that are explained neither by their row (the other profiles on
+// findOddOneOut finds single values, too bad or too good, that are explained neither by their row (the other profiles on
 // the path) nor by their column (the profile on other paths). A row without a similar path is not judged: its outlier
 // may be genuine.
-func oddOneOut(v *View, found *list) {
+func findOddOneOut(v *View, found *list) {
 	var t table
 	for _, c := range v.judged {
 		if !slices.Contains(t.paths, c.Path) {
@@ -57,12 +57,12 @@ func rowKey(c *Cell) Key {
 	return Key{Case: plan.Case{Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
-// factorElsewhere looks at c's profile on other paths. similar is a path of the same kind on which it has a number, or "".
-// most is the largest factor by which c's profile is worse (or better) than the median of the other profiles of a path;
-// at least 1.
+// factorElsewhere compares c's profile with the others on other paths. similar is a path of the same kind on which it
+// has a number, or "". most is the largest factor by which c's profile is worse (or better) than the median of the
+// other profiles of a path; at least 1.
 func (t table) factorElsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
-	for _, other := range onPaths(c.Case, t.paths...) {
+	for _, other := range casesOnPaths(c.Case, t.paths...) {
 		own := v.cell(other, c.Metric)
 		if own == nil || own == c {
 			continue

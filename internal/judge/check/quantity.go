@@ -30,7 +30,8 @@ func parseNumber(s string) (quantity, error) {
 	return quantity{x, step}, nil
 }
 
-// convertUnit converts q from one unit to another.
+// convertUnit converts q from one unit to another. It fails if a unit is unknown or if the units measure different
+// things.
 func (q quantity) convertUnit(from, to string) (quantity, error) {
 	x, err := number.Convert(q.value, from, to)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	Note       = finding.Note
 )
 
-// paths shortens the tables: S and X are pods on one and on two nodes, H the hosts, P a pod and the host of another node, Q the other way, O of its own,
-// V and W a Service with its endpoint near and far, N a NodePort.
+// paths shortens the tables: S and X are pods on one and on two nodes, H the hosts, P a pod and the host of another node, Q
+// the other way, O of its own, V and W a Service with its endpoint near and far, N a NodePort.
 var paths = map[string]string{
 	"S": "pod-to-pod/same-node", "X": "pod-to-pod/cross-node", "H": "host-to-host/cross-node", "P": "pod-to-host/cross-node", "O": "pod-to-host/same-node", "Q": "host-to-pod/cross-node",
 	"V": "pod-to-service/local", "W": "pod-to-service/remote", "N": "external-to-nodeport/remote", "L": "external-to-loadbalancer",
@@ -443,12 +443,12 @@ func TestDSRBehindALoadBalancer(t *testing.T) {
 	p := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for env, want := range map[string]bool{plan.EnvLab: true, plan.EnvKubernetes: false, plan.EnvKind: false} {
 		v := &View{header: result.Header{Plan: plan.Plan{Environment: env}}}
-		if v.fromOutside(p) != want {
+		if v.entersFromOutside(p) != want {
 			t.Errorf("%s: from outside %t", env, !want)
 		}
 	}
 	imported := &View{header: result.Header{Origin: "csv", Plan: plan.Plan{Environment: plan.EnvKubernetes}}}
-	if !imported.fromOutside(p) {
+	if !imported.entersFromOutside(p) {
 		t.Error("whoever measured elsewhere had a client outside")
 	}
 }
@@ -493,7 +493,7 @@ func TestFlowsOfAVariant(t *testing.T) {
 	for v, plausible := range map[plan.Variant]bool{plan.VariantOf("ptp"): false, plan.VariantOf("ptp(flows=8)"): false, plan.VariantOf("ptp(flows=16)"): true} {
 		c := plan.Case{Profile: v, Path: plan.Paths[0], Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
 		r := result.Record{Trial: plan.Trial{Case: c}, Metrics: map[string]float64{metric.TransactionRate: 150000, metric.RTT + ".mean": 100e3}}
-		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).excessConcurrency(); (said == "") != plausible {
+		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).concurrencyFault(); (said == "") != plausible {
 			t.Errorf("%s: %q", v, said)
 		}
 	}

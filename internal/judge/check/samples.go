@@ -19,15 +19,15 @@ import (
 
 // sampleRules check how often something was measured, and the warnings of the trials.
 var sampleRules = []rule{
-	{id: "few-repetitions", find: fewRepetitions},
-	{id: "spread", find: wideIntervals},
-	{id: "copied", find: copiedValues},
+	{id: "few-repetitions", find: findFewRepetitions},
+	{id: "spread", find: findWideIntervals},
+	{id: "copied", find: findCopiedValues},
 	{id: "flows-slower", beside: flowsSlower},
-	{id: "failed-trials", find: failedTrials},
-	{id: "trial-warnings", find: trialWarnings},
+	{id: "failed-trials", find: findFailedTrials},
+	{id: "trial-warnings", find: findTrialWarnings},
 }
 
-func fewRepetitions(v *View, found *list) {
+func findFewRepetitions(v *View, found *list) {
 	if n, err := strconv.Atoi(v.facts["repetitions"]); err == nil && v.imported() {
 		// The source has a count; its rows may be summaries, one for each case.
 		if n < stat.MinRepetitions {
@@ -52,15 +52,15 @@ func fewRepetitions(v *View, found *list) {
 		if n == 1 {
 			times = "once"
 		}
-		f := found.add(someOf(short[n], len(v.cases)), "measured %s", times)
+		f := found.add(describeCases(short[n], len(v.cases)), "measured %s", times)
 		if !v.imported() && 2*few < measured {
 			f.Severity = finding.Note // a few cells of our own run lost trials, and its reports make no claims about them
 		}
 	}
 }
 
-// someOf lists the names of cases. It returns only their number if they are more than 4, or all cases.
-func someOf(names []string, all int) string {
+// describeCases lists the names of cases. It returns only their number if they are more than 4, or all cases.
+func describeCases(names []string, all int) string {
 	switch {
 	case len(names) == all && all > 1:
 		return fmt.Sprintf("all %d cases", all)
@@ -70,7 +70,7 @@ func someOf(names []string, all int) string {
 	return strings.Join(names, "; ")
 }
 
-func wideIntervals(v *View, found *list) {
+func findWideIntervals(v *View, found *list) {
 	var tables groups[Key, *Cell] // by workload and metric
 	for _, c := range v.cells {
 		if m, ok := metric.Lookup(c.Metric); ok && m.Headline && c.N >= stat.MinRepetitions {
@@ -110,7 +110,7 @@ const (
 	allDigits = 10
 )
 
-func copiedValues(v *View, found *list) {
+func findCopiedValues(v *View, found *list) {
 	type row struct {
 		Key
 		value float64
@@ -133,11 +133,11 @@ func copiedValues(v *View, found *list) {
 			f.Severity = finding.Doubtful
 		}
 	}
-	recordedTwice(v, found)
+	findRepeatedValues(v, found)
 }
 
-// recordedTwice adds one finding for all cases in which two trials have the same value of a quotient, in all digits.
-func recordedTwice(v *View, found *list) {
+// findRepeatedValues adds one finding for all cases in which two trials have the same value of a quotient, in all digits.
+func findRepeatedValues(v *View, found *list) {
 	var twice []string
 	for _, c := range v.cells {
 		if !slices.Contains(quotients, c.Metric) {
@@ -149,7 +149,7 @@ func recordedTwice(v *View, found *list) {
 		}
 	}
 	if len(twice) > 0 {
-		found.add(someOf(twice, len(v.cases)), "trials have one value in all of its digits")
+		found.add(describeCases(twice, len(v.cases)), "trials have one value in all of its digits")
 	}
 }
 
@@ -159,7 +159,7 @@ var quotients = []string{metric.ServiceDemand, metric.TransactionRate, metric.Re
 // counts are metrics that are settings, whole numbers or shares of a few ticks, so that equal values are normal.
 var counts = []string{metric.CPUUtilization, metric.SoftIRQShare, metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
 
-func failedTrials(v *View, found *list) {
+func findFailedTrials(v *View, found *list) {
 	var by groups[string, string] // cases by their reason
 	for _, t := range v.cases {
 		if t.failed > 0 {
@@ -167,14 +167,14 @@ func failedTrials(v *View, found *list) {
 		}
 	}
 	for why, cases := range by.all() {
-		found.add(someOf(cases, len(v.cases)), "%s", cmp.Or(why, "no reason is given"))
+		found.add(describeCases(cases, len(v.cases)), "%s", cmp.Or(why, "no reason is given"))
 	}
 }
 
 // grave are warnings that make a number doubtful if most of its trials have them. Other warnings only describe.
 var grave = []string{outcome.AboveLineRate, outcome.Disagree, outcome.OfferedLoad, outcome.Congestion, outcome.Errors, outcome.WindowSkew}
 
-func trialWarnings(v *View, found *list) {
+func findTrialWarnings(v *View, found *list) {
 	type sum struct {
 		trials, of, cases int
 		most              bool

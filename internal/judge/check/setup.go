@@ -16,21 +16,21 @@ import (
 
 // setupRules look at the recorded conditions.
 var setupRules = []rule{
-	{id: "cpu-limit", find: cpuLimit},
-	{id: "hybrid-cpu", find: hybridCPU},
-	{id: "leftovers", find: cniLeftovers},
-	{id: "fixed-order", find: fixedOrder},
-	{id: "confounded", find: confoundedClaims},
-	{id: "unequal-load", find: unequalLoad},
-	{id: "dsr-path", find: dsrPath},
-	{id: "not-served", find: notServed},
-	{id: "encapsulation-unproven", find: encapsulationUnproven},
-	{id: "edited-output", find: editedOutput},
-	{id: "asked-not-published", find: notPublished},
-	{id: "conditions", find: missingConditions},
+	{id: "cpu-limit", find: findCPULimits},
+	{id: "hybrid-cpu", find: findHybridCPU},
+	{id: "leftovers", find: findLeftovers},
+	{id: "fixed-order", find: findFixedOrder},
+	{id: "confounded", find: findConfoundedClaims},
+	{id: "unequal-load", find: findUnequalLoads},
+	{id: "dsr-path", find: findUnusedDSR},
+	{id: "not-served", find: findUnservedPaths},
+	{id: "encapsulation-unproven", find: findUnprovenEncapsulation},
+	{id: "edited-output", find: findEditedOutput},
+	{id: "asked-not-published", find: findUnpublishedMetrics},
+	{id: "conditions", find: findMissingConditions},
 }
 
-func cpuLimit(v *View, found *list) {
+func findCPULimits(v *View, found *list) {
 	for _, name := range v.facts.Names() {
 		if name != "cpu.limit" && !(strings.HasPrefix(name, "cpu.limit.") && !strings.HasSuffix(name, ".of")) {
 			continue
@@ -47,7 +47,7 @@ func cpuLimit(v *View, found *list) {
 // and the i5 up to 12500, have one kind.
 var hybrid = pattern.New(`\bi[79]-1[234]\d{3}|\bi5-1[34]\d{3}|Core\(TM\) Ultra`)
 
-func hybridCPU(v *View, found *list) {
+func findHybridCPU(v *View, found *list) {
 	model := v.facts[facts.CPUModel]
 	if !hybrid.MatchString(model) || v.facts["cpu.placement"] != "" || v.facts[facts.Placement] != "" {
 		return
@@ -55,7 +55,7 @@ func hybridCPU(v *View, found *list) {
 	found.add(facts.CPUModel, "%s", model+", and no placement is stated")
 }
 
-func cniLeftovers(v *View, found *list) {
+func findLeftovers(v *View, found *list) {
 	if s := v.facts["leftovers"]; s != "" {
 		found.add("leftovers", "%s", s)
 	}
@@ -70,7 +70,7 @@ func cniLeftovers(v *View, found *list) {
 	}
 }
 
-func fixedOrder(v *View, found *list) {
+func findFixedOrder(v *View, found *list) {
 	order := splitTrimmed(v.facts["order"], ",")
 	if len(order) < 2 || strings.Contains(v.facts["order"], "interleaved") || strings.Contains(v.facts["order"], "shuffled") {
 		return
@@ -106,7 +106,7 @@ func (v *View) profileSettings(profile string) map[string]string {
 	return of
 }
 
-func confoundedClaims(v *View, found *list) {
+func findConfoundedClaims(v *View, found *list) {
 	done := map[[2]string]bool{}
 	for _, c := range v.claims {
 		pair := [2]string{min(c.A, c.B), max(c.A, c.B)}
@@ -150,14 +150,14 @@ func (v *View) datagramSizes(c plan.Case) []float64 {
 	return nil
 }
 
-// sameDatagrams reports whether two cases may have sent datagrams of the same size. a and b are their possible sizes.
-func sameDatagrams(a, b []float64) bool {
+// haveCommonSize reports whether two cases may have sent datagrams of the same size. a and b are their possible sizes.
+func haveCommonSize(a, b []float64) bool {
 	return slices.ContainsFunc(a, func(x float64) bool {
 		return slices.ContainsFunc(b, func(y float64) bool { return nearlyEqual(x, y, sameSum) })
 	})
 }
 
-func unequalLoad(v *View, found *list) {
+func findUnequalLoads(v *View, found *list) {
 	first := map[plan.Case]plan.Case{} // by path and workload
 	for _, t := range v.cases {
 		sizes := v.datagramSizes(t.Case)
@@ -170,7 +170,7 @@ func unequalLoad(v *View, found *list) {
 			first[at] = t.Case
 			continue
 		}
-		if others := v.datagramSizes(one); !sameDatagrams(others, sizes) {
+		if others := v.datagramSizes(one); !haveCommonSize(others, sizes) {
 			found.add(at.Path.String()+" "+at.Workload.String(), "datagrams of %.0f B under %s and of %.0f B under %s",
 				others[0], one.Profile, sizes[0], t.Profile)
 		}
@@ -180,10 +180,10 @@ func unequalLoad(v *View, found *list) {
 // dsrSuffix marks the profiles that answer clients outside directly.
 const dsrSuffix = "-dsr"
 
-func dsrPath(v *View, found *list) {
+func findUnusedDSR(v *View, found *list) {
 	claimed := func(name string) (where []string) {
 		for _, c := range v.claims {
-			if (c.A == name || c.B == name) && !v.fromOutside(c.Path) {
+			if (c.A == name || c.B == name) && !v.entersFromOutside(c.Path) {
 				where = append(where, c.ID)
 			}
 		}
@@ -196,7 +196,7 @@ func dsrPath(v *View, found *list) {
 			continue
 		}
 		done = append(done, name)
-		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile.Profile() == name && v.fromOutside(o.Path) })
+		outside := slices.ContainsFunc(v.cases, func(o *tally) bool { return o.Profile.Profile() == name && v.entersFromOutside(o.Path) })
 		claims := claimed(name)
 		switch {
 		case len(claims) > 0:
@@ -208,16 +208,16 @@ func dsrPath(v *View, found *list) {
 	}
 }
 
-// fromOutside reports whether a path enters a Service from outside the cluster. A load balancer does not count in our own
-// runs on a cluster: there the client is on a node, which serves the load balancer's address itself.
-func (v *View) fromOutside(p plan.Path) bool {
+// entersFromOutside reports whether a path enters a Service from outside the cluster. A load balancer does not count in
+// our own runs on a cluster: there the client is on a node, which serves the load balancer's address itself.
+func (v *View) entersFromOutside(p plan.Path) bool {
 	return p.To == plan.NodePort || p.To == plan.LoadBalancer && (v.imported() || !v.header.Plan.OnCluster())
 }
 
 // tunnelPorts are what a firewall must allow for each encapsulation; each string is one way to write it.
 var tunnelPorts = map[string][]string{"vxlan": {"4789", "8472"}, "ipip": {"protocol 4", "ipip"}, "wireguard": {"51820"}}
 
-func encapsulationUnproven(v *View, found *list) {
+func findUnprovenEncapsulation(v *View, found *list) {
 	open := strings.ToLower(v.facts["firewall"])
 	if open == "" {
 		return
@@ -244,7 +244,7 @@ func cannotServe(p profile.Profile, path plan.Path) bool {
 	return p.OnNIC && ownNode
 }
 
-func notServed(v *View, found *list) {
+func findUnservedPaths(v *View, found *list) {
 	var served groups[string, string] // paths by profile
 	for _, t := range v.cases {
 		p, ok := profile.Lookup(t.Profile.Profile())
@@ -269,7 +269,7 @@ const (
 	generatedLetters = "bcdfghjklmnpqrstvwxz2456789"
 )
 
-func editedOutput(v *View, found *list) {
+func findEditedOutput(v *View, found *list) {
 	for _, name := range strings.Fields(v.facts["pods"]) {
 		parts := generatedPod.FindStringSubmatch(name)
 		if parts == nil {
@@ -288,7 +288,7 @@ func editedOutput(v *View, found *list) {
 	}
 }
 
-func notPublished(v *View, found *list) {
+func findUnpublishedMetrics(v *View, found *list) {
 	var missing []string
 	for _, name := range strings.Fields(v.facts["asked"]) {
 		if !slices.ContainsFunc(v.cells, func(c *Cell) bool { return c.Metric == name }) {
@@ -300,7 +300,7 @@ func notPublished(v *View, found *list) {
 	}
 }
 
-func missingConditions(v *View, found *list) {
+func findMissingConditions(v *View, found *list) {
 	if !v.imported() {
 		return // our own run states a reason for a missing fact
 	}

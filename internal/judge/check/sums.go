@@ -25,26 +25,26 @@ const (
 
 // sumRules check one trial: its numbers must agree with one another.
 var sumRules = []rule{
-	{id: "rate-times-time", trial: (*trial).rateTimesTime},
-	{id: "requests-times-time", trial: (*trial).requestsTimesTime},
-	{id: "loss-arithmetic", trial: (*trial).lossArithmetic},
-	{id: "retransmit-arithmetic", trial: (*trial).retransmitArithmetic},
-	{id: "loss-and-rate", trial: (*trial).lossAndRate},
-	{id: "packets-and-rate", trial: (*trial).packetsAndRate},
-	{id: "offered-load", trial: (*trial).offeredLoad},
-	{id: "sender-receiver", trial: (*trial).senderReceiver},
-	{id: "quantiles", trial: (*trial).misorderedQuantiles},
-	{id: "concurrency", trial: (*trial).excessConcurrency},
-	{id: "idle-connections", trial: (*trial).idleConnections},
-	{id: "zero-time", trial: (*trial).zeroTime, find: zeroClaims},
-	{id: "zero-rate", trial: (*trial).zeroRate},
-	{id: "call-rate", trial: (*trial).callRate},
-	{id: "udp-without-loss", trial: (*trial).lossMissing, find: lossNeverShown},
-	{id: "short-window", trial: (*trial).shortWindow},
-	{id: "transfer-dies", trial: (*trial).transferDies},
+	{id: "rate-times-time", trial: (*trial).rateTimesTimeFault},
+	{id: "requests-times-time", trial: (*trial).requestsTimesTimeFault},
+	{id: "loss-arithmetic", trial: (*trial).lossArithmeticFault},
+	{id: "retransmit-arithmetic", trial: (*trial).retransmitArithmeticFault},
+	{id: "loss-and-rate", trial: (*trial).lossAndRateFault},
+	{id: "packets-and-rate", trial: (*trial).packetsAndRateFault},
+	{id: "offered-load", trial: (*trial).offeredLoadFault},
+	{id: "sender-receiver", trial: (*trial).senderReceiverFault},
+	{id: "quantiles", trial: (*trial).quantilesFault},
+	{id: "concurrency", trial: (*trial).concurrencyFault},
+	{id: "idle-connections", trial: (*trial).idleConnectionsFault},
+	{id: "zero-time", trial: (*trial).zeroTimeFault, find: findZeroClaims},
+	{id: "zero-rate", trial: (*trial).zeroRateFault},
+	{id: "call-rate", trial: (*trial).callRateFault},
+	{id: "udp-without-loss", trial: (*trial).missingLossFault, find: findUnshownLoss},
+	{id: "short-window", trial: (*trial).shortWindowFault},
+	{id: "transfer-dies", trial: (*trial).deadTransferFault},
 }
 
-func (t *trial) rateTimesTime() string {
+func (t *trial) rateTimesTimeFault() string {
 	moved, goodput, ok := t.twoMetrics(metric.Transferred, metric.Goodput)
 	if !ok || t.seconds <= 0 || nearlyEqual(moved, goodput*t.seconds/8, sameSum) {
 		return ""
@@ -61,7 +61,7 @@ func slipSuffix(a, b float64) string {
 	return ""
 }
 
-func (t *trial) requestsTimesTime() string {
+func (t *trial) requestsTimesTimeFault() string {
 	n, rate, ok := t.twoMetrics(metric.Requests, metric.RequestRate)
 	done, good := rate*t.seconds, n*(1-t.metrics[metric.ErrorRate])
 	// The rate of some tools is of all responses, that of others of the good ones.
@@ -72,7 +72,7 @@ func (t *trial) requestsTimesTime() string {
 		slipSuffix(n, rate*t.seconds))
 }
 
-func (t *trial) lossArithmetic() string {
+func (t *trial) lossArithmeticFault() string {
 	lost, all, ok := t.twoMetrics(metric.DatagramsLost, metric.Datagrams)
 	stated := t.metrics[metric.FrameLossRate]
 	if !ok || all <= 0 || nearlyEqual(lost/all, stated, sameSide) {
@@ -81,7 +81,7 @@ func (t *trial) lossArithmetic() string {
 	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, slipSuffix(lost/all, stated))
 }
 
-func (t *trial) retransmitArithmetic() string {
+func (t *trial) retransmitArithmeticFault() string {
 	segments, moved, ok := t.twoMetrics(metric.Retransmits, metric.Transferred)
 	stated, known := t.metrics[metric.RetransmitsPerG]
 	per := segments / moved * 1e9
@@ -92,7 +92,7 @@ func (t *trial) retransmitArithmetic() string {
 		t.formatMetric(metric.Transferred, moved), per, stated, slipSuffix(per, stated))
 }
 
-func (t *trial) lossAndRate() string {
+func (t *trial) lossAndRateFault() string {
 	offered, goodput, ok := t.twoMetrics(metric.OfferedLoad, metric.Goodput)
 	loss, known := t.metrics[metric.FrameLossRate]
 	arrives := offered * (1 - loss)
@@ -103,7 +103,7 @@ func (t *trial) lossAndRate() string {
 		100*loss, t.formatMetric(metric.Goodput, arrives), t.formatMetric(metric.Goodput, goodput))
 }
 
-func (t *trial) packetsAndRate() string {
+func (t *trial) packetsAndRateFault() string {
 	packets, goodput, ok := t.twoMetrics(metric.PacketRate, metric.Goodput)
 	size, stated := goodput/8/packets, t.view.workloadTraits(t.Case).Message
 	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || nearlyEqual(size, float64(stated), sameSum) {
@@ -113,7 +113,7 @@ func (t *trial) packetsAndRate() string {
 		slipSuffix(size, float64(stated)))
 }
 
-func (t *trial) offeredLoad() string {
+func (t *trial) offeredLoadFault() string {
 	want := t.Workload.Traits().Rate
 	if !t.Workload.Traits().Datagrams() || want <= 0 || t.hasWarning(outcome.OfferedLoad) {
 		return ""
@@ -141,7 +141,7 @@ func (t *trial) offeredLoad() string {
 	return say
 }
 
-func (t *trial) senderReceiver() string {
+func (t *trial) senderReceiverFault() string {
 	sent, got, ok := t.twoMetrics(metric.OfferedLoad, metric.Goodput)
 	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || nearlyEqual(sent, got, sameSide) {
 		return ""
@@ -149,7 +149,7 @@ func (t *trial) senderReceiver() string {
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.formatMetric(metric.OfferedLoad, sent), t.formatMetric(metric.Goodput, got), slipSuffix(sent, got))
 }
 
-func (t *trial) misorderedQuantiles() string {
+func (t *trial) quantilesFault() string {
 	var wrong []string
 	for _, f := range metric.Times {
 		wrong = append(wrong, t.distributionFaults(f)...)
@@ -207,8 +207,8 @@ type flight struct {
 	before float64
 }
 
-// inFlight returns the concurrency of a trial; ok is false if a number is missing.
-func (t *trial) inFlight() (f flight, ok bool) {
+// flightEstimate returns the concurrency of a trial; ok is false if a number is missing.
+func (t *trial) flightEstimate() (f flight, ok bool) {
 	if tool, _ := plan.ToolNamed(t.Workload.Tool); tool.LooseTimes {
 		return f, false
 	}
@@ -231,23 +231,23 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	return f, t.has(rate, latency+".mean")
 }
 
-func (t *trial) excessConcurrency() string {
-	f, ok := t.inFlight()
+func (t *trial) concurrencyFault() string {
+	f, ok := t.flightEstimate()
 	if !ok || f.under <= float64(f.most)*(1+sameSide+f.before) {
 		return ""
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, and there are %d at most", f.under, f.most)
 }
 
-func (t *trial) idleConnections() string {
-	f, ok := t.inFlight()
+func (t *trial) idleConnectionsFault() string {
+	f, ok := t.flightEstimate()
 	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.hasWarning(adapter.Paced) {
 		return "" // opening and closing connections takes the remaining time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
 }
 
-func (t *trial) zeroTime() string {
+func (t *trial) zeroTimeFault() string {
 	var zero []string
 	for _, name := range slices.Sorted(maps.Keys(t.metrics)) {
 		family, _, _ := strings.Cut(name, ".")
@@ -264,7 +264,7 @@ func (t *trial) zeroTime() string {
 // ratesOfWork are metrics that are positive in every trial without a failure.
 var ratesOfWork = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate}
 
-func (t *trial) zeroRate() string {
+func (t *trial) zeroRateFault() string {
 	for _, name := range ratesOfWork {
 		if v, ok := t.metrics[name]; ok && v == 0 {
 			return name + " is 0 in a trial that did not fail"
@@ -276,7 +276,7 @@ func (t *trial) zeroRate() string {
 // mostCalls is the highest credible number of send calls of a flow per second.
 const mostCalls = 2.5e6
 
-func (t *trial) callRate() string {
+func (t *trial) callRateFault() string {
 	goodput, ok := t.metrics[metric.Goodput]
 	is := t.view.workloadTraits(t.Case)
 	calls := goodput / 8 / float64(is.Message) / float64(is.Flows)
@@ -287,15 +287,15 @@ func (t *trial) callRate() string {
 		t.formatMetric(metric.Goodput, goodput), is.Message, calls, 1e9/calls)
 }
 
-func (t *trial) lossMissing() string {
+func (t *trial) missingLossFault() string {
 	if !t.Workload.Traits().Datagrams() || !t.has(metric.Goodput) || t.has(metric.FrameLossRate) || t.has(metric.OfferedLoad) {
 		return ""
 	}
 	return fmt.Sprintf("goodput of %s, and neither offered load nor loss", t.formatMetric(metric.Goodput, t.metrics[metric.Goodput]))
 }
 
-// lossNeverShown finds claims about UDP goodput in results without a loss metric.
-func lossNeverShown(v *View, found *list) {
+// findUnshownLoss finds claims about UDP goodput in results without a loss metric.
+func findUnshownLoss(v *View, found *list) {
 	for _, c := range v.claims {
 		udp := c.Workload.Traits().Datagrams() && c.Metric == metric.Goodput
 		k := c.cellKey(c.A)
@@ -313,7 +313,7 @@ const (
 	shortFlow = 2
 )
 
-func (t *trial) shortWindow() string {
+func (t *trial) shortWindowFault() string {
 	is := t.Workload.Traits()
 	if every := is.Interval.Seconds(); is.Kernel() && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
 		return fmt.Sprintf("%.0f echoes", t.seconds/every)

@@ -177,8 +177,8 @@ func (v *View) imported() bool { return v.header.Origin != "" }
 // inLab reports whether the result is our own run in the lab, where both ends share one machine.
 func (v *View) inLab() bool { return !v.imported() && v.header.Plan.Environment != "kubernetes" }
 
-// withoutWire reports whether there is no wire between nodes: in a lab or on one machine, without a line rate.
-func (v *View) withoutWire() bool {
+// lacksWire reports whether there is no wire between nodes: in a lab or on one machine, without a line rate.
+func (v *View) lacksWire() bool {
 	return v.lineRate() == 0 && (v.inLab() || v.facts["nodes.machines"] == "1")
 }
 

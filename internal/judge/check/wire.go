@@ -30,22 +30,22 @@ const (
 
 // wireRules compare paths with the wire and with one another.
 var wireRules = []rule{
-	{id: "line-rate", find: aboveLine},
+	{id: "line-rate", find: findAboveLineRate},
 	{id: "faster-than-hosts", beside: fasterThanHosts},
 	{id: "pods-below-hosts", beside: podsBelowHosts},
-	{id: "directions-apart", beside: directionsApart, find: waysApart},
+	{id: "directions-apart", beside: directionsApart, find: findWaysApart},
 	{id: "same-node-slower", beside: nearSlower},
 	{id: "unit-apart", beside: nearQuicker},
 	{id: "service-faster", beside: serviceFaster},
 	{id: "encapsulation-free", beside: encapsulationFree},
 	{id: "tunnels-disagree", beside: tunnelsDisagree},
 	{id: "part-slower", beside: partSlower},
-	{id: "modes-disagree", find: modesDisagree},
-	{id: "odd-one-out", find: oddOneOut},
-	{id: "wire-time", find: wireTime},
-	{id: "wire-bound", find: wireBound},
-	{id: "one-machine", find: oneMachine},
-	{id: "token-bucket", find: tokenBucket},
+	{id: "modes-disagree", find: findModesDisagree},
+	{id: "odd-one-out", find: findOddOneOut},
+	{id: "wire-time", find: findBelowWireTime},
+	{id: "wire-bound", find: findWireBound},
+	{id: "one-machine", find: findOneMachine},
+	{id: "token-bucket", find: findTokenBucket},
 }
 
 // framing is the number of bytes around the payload of a small TCP packet on Ethernet, with the gap between packets.
@@ -55,7 +55,7 @@ const (
 	fibreLight = 2e8
 )
 
-func aboveLine(v *View, found *list) {
+func findAboveLineRate(v *View, found *list) {
 	line := v.lineRate()
 	for _, c := range v.cells {
 		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // that warning covers it, with the headers counted
@@ -65,7 +65,7 @@ func aboveLine(v *View, found *list) {
 	}
 }
 
-func wireTime(v *View, found *list) {
+func findBelowWireTime(v *View, found *list) {
 	rate, distance := v.factInUnit("line_rate", "bit/s"), v.factInUnit("wire.metres", "1")
 	for _, c := range v.cells {
 		small := c.Workload.Traits().Work == plan.Transaction
@@ -84,8 +84,8 @@ func wireTime(v *View, found *list) {
 	}
 }
 
-func wireBound(v *View, found *list) {
-	if v.withoutWire() {
+func findWireBound(v *View, found *list) {
+	if v.lacksWire() {
 		return
 	}
 	var full groups[plan.Case, string] // by path and workload
@@ -108,7 +108,7 @@ func wireBound(v *View, found *list) {
 	}
 }
 
-func oneMachine(v *View, found *list) {
+func findOneMachine(v *View, found *list) {
 	if v.facts["nodes.machines"] != "1" {
 		return
 	}
@@ -126,7 +126,7 @@ func oneMachine(v *View, found *list) {
 // burstable are instance types whose network or CPU runs on credits.
 var burstable = pattern.New(`\b(t2|t3|t3a|t4g)\.[a-z0-9]+\b`)
 
-func tokenBucket(v *View, found *list) {
+func findTokenBucket(v *View, found *list) {
 	peak, kept := v.factInUnit("line_rate", "bit/s"), v.factInUnit("line_rate.sustained", "bit/s")
 	of, instance := Key{Metric: metric.Goodput}, v.facts["instance"]
 	if kept > 0 && peak > kept {

@@ -109,8 +109,8 @@ func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error
 	return c.Analyse(h, o)
 }
 
-// Analyse judges the collected trials; h is the header of their result. It fails, with a hint, if o.Baseline is not a profile
-// of the result. Trials may be added afterwards.
+// Analyse judges the collected trials; h is the header of their result. It fails, with a hint, if o.Baseline is not a
+// profile of the result. Trials may be added afterwards.
 func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a := &Analysis{
 		Baseline:   cmp.Or(o.Baseline, h.Plan.Baseline),
@@ -123,7 +123,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
 			"choose one of: "+strings.Join(plan.Texts(a.Profiles), ", "))
 	}
-	twin := twinOf(h, c.cases)
+	twin := profileWithTwin(h, c.cases)
 	a.quiet = c.measureQuiet(func(p plan.Variant) bool {
 		return p.Original() == plan.VariantOf(profile.Raw) || p.IsTwin() || !twin.IsZero() && p == twin
 	})
@@ -133,7 +133,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 	a.served = map[Key]bool{}
 	for i, c := range a.cells {
 		a.at[c.Key] = &a.cells[i]
-		a.served[placeOf(c.Profile, c.Path)] = true
+		a.served[servedKey(c.Profile, c.Path)] = true
 	}
 	a.measureFloors(twin)
 	a.setCells()
@@ -145,7 +145,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 func (a *Analysis) compareAll() {
 	var open []pending
 	for i := range a.Cells {
-		if p, ok := a.againstBaseline(&a.Cells[i]); ok {
+		if p, ok := a.compareWithBaseline(&a.Cells[i]); ok {
 			open = append(open, p)
 		}
 	}
@@ -164,7 +164,7 @@ func (a *Analysis) Cell(k Key) (Cell, bool) {
 	return *c, true
 }
 
-func placeOf(profile plan.Variant, path plan.Path) Key {
+func servedKey(profile plan.Variant, path plan.Path) Key {
 	return Key{Case: plan.Case{Profile: profile, Path: path}}
 }
 

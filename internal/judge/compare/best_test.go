@@ -15,8 +15,8 @@ import (
 // rowOf is one row of profiles that are equal but for p0, which is faster by a share.
 type rowOf struct {
 	profiles, repetitions int
-	// drift is what the profiles of a repetition share, loud by what factor the noise of p1 is larger, and apart by how much each
-	// profile but p0 and p1 is slower than the one before it, as a logarithm.
+	// drift is what the profiles of a repetition share, loud by what factor the noise of p1 is larger, and apart by how much
+	// each profile but p0 and p1 is slower than the one before it, as a logarithm.
 	noise, drift, faster, loud, apart float64
 	// sliced gives trials slices, so that their values are undisturbed ones.
 	sliced bool
@@ -92,8 +92,8 @@ func named(ranks []Standing) (worse, better int) {
 	return worse, better
 }
 
-// TestBestOfEquals: a row of equal profiles names a difference in at most 5 of 100 runs. Before, each was compared with the winner of the
-// sample: 15 to 26 % of rows of 8 undisturbed values named one, and 27 to 32 % of 21.
+// TestBestOfEquals: a row of equal profiles names a difference in at most 5 of 100 runs. Before, each was compared with the
+// winner of the sample: 15 to 26 % of rows of 8 undisturbed values named one, and 27 to 32 % of 21.
 func TestBestOfEquals(t *testing.T) {
 	t.Parallel()
 	wrong, all := 0, 0

@@ -27,11 +27,11 @@ type Budget struct {
 type State string
 
 const (
-	// Kept: the one-sided interval at the requested confidence lies within the limit.
+	// Kept means that the one-sided interval at the requested confidence lies within the limit.
 	Kept State = "kept"
-	// Broken: the one-sided test, corrected for the family, shows that the limit is not kept.
+	// Broken means that the one-sided test, corrected for the family, rejects that the limit is kept.
 	Broken State = "broken"
-	// Undecided: neither is proved.
+	// Undecided means that neither is proved.
 	Undecided State = "undecided"
 )
 
@@ -45,8 +45,8 @@ type Holding struct {
 	Low, High float64
 	// P is the one-sided p value for a broken limit. Adjusted is the same, corrected for the family.
 	P, Adjusted float64
-	// More is about how many more repetitions would decide an undecided budget; 0 if it is decided or the number is
-	// unknown.
+	// More estimates how many more repetitions would decide an undecided budget. It is 0 if the budget is decided or the
+	// number is unknown.
 	More int
 	// Why is the reason if repetitions can never decide an undecided budget; "" otherwise.
 	Why string
@@ -81,14 +81,14 @@ func (p *Pair) Hold(budgets []Budget, keep func(Key) bool) [][]Holding {
 	return out
 }
 
-// brokenP returns the one-sided p value for a broken limit. A relative limit must be exceeded by more than the widening of the
-// interval.
+// brokenP returns the one-sided p value for a broken limit. A relative limit must be exceeded by more than the widening
+// of the interval.
 func (b Budget) brokenP(m Match) float64 {
 	if !b.Relative {
 		if b.Above {
 			return stat.Above(m.B.Values(), b.Limit)
 		}
-		return stat.Above(scaled(m.B.Values(), -1), -b.Limit)
+		return stat.Above(scaledValues(m.B.Values(), -1), -b.Limit)
 	}
 	limit := b.Limit * (1 + m.Widened)
 	if !b.Above {
@@ -104,7 +104,7 @@ func (b Budget) brokenP(m Match) float64 {
 	if b.Above {
 		return stat.MoreThan(m.after, m.before, limit)
 	}
-	return stat.MoreThan(scaled(m.before, limit), m.after, 1)
+	return stat.MoreThan(scaledValues(m.before, limit), m.after, 1)
 }
 
 // leastBrokenP returns the smallest p value that brokenP can return with the numbers of values of m.
@@ -118,7 +118,7 @@ func (b Budget) leastBrokenP(m Match) float64 {
 	return math.Exp2(-float64(m.B.N))
 }
 
-func scaled(xs []float64, by float64) []float64 {
+func scaledValues(xs []float64, by float64) []float64 {
 	return each.Of(xs, func(x float64) float64 { return by * x })
 }
 
@@ -170,8 +170,8 @@ func (b Budget) keptByInterval(low, high float64) bool {
 	return low >= b.Limit
 }
 
-// allWithin reports whether every value of B keeps the limit relative to every value of A. It is for matches without a ratio,
-// such as those with zeros; it is false for other matches and for few values.
+// allWithin reports whether every value of B keeps the limit relative to every value of A. It is for matches without a
+// ratio, such as those with zeros; it is false for other matches and for few values.
 func (b Budget) allWithin(m Match) bool {
 	if !b.Relative || !math.IsNaN(m.Ratio) || min(m.A.N, m.B.N) < stat.MinRepetitions {
 		return false
@@ -210,8 +210,8 @@ func Outcome(hs []Holding) State {
 	return Kept
 }
 
-// Judge returns the state of a pair without budgets: broken if any cell is worse. Undecided if a cell of A has only
-// failed trials in B, or if no judged cell could be decided. Kept otherwise.
+// Judge returns the state of a pair without budgets. It is broken if any cell is worse. It is undecided if a cell of A
+// has only failed trials in B, or if no judged cell could be decided. Otherwise it is kept.
 func (p *Pair) Judge() State {
 	judged := p.Judged()
 	decided := slices.ContainsFunc(judged, func(m Match) bool { return m.Verdict == Better || m.Verdict == Same })

@@ -21,8 +21,9 @@ import (
 //
 // Filters come first (ParseFilter). The metric may have the kind of its workload before it, and a percentile may stand
 // for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign
-// is a change, in percent of A: "> +5%", "< -3%". A limit without a sign is a value of B, in the metric's unit or one that
-// converts to it: "< 900Mbit/s", "> 35us", "> 0.1%".
+// is a change, in percent of A: "> +5%", "< -3%". A limit without a sign is a value of B, in the metric's unit or one
+// that converts to it: "< 900Mbit/s", "> 35us", "> 0.1%". It fails for an unknown metric, for one that is not judged,
+// and for a limit that an improvement would break.
 func ParseBudget(s string) (Budget, error) {
 	b := Budget{Text: s}
 	if err := b.parse(); err != nil {
@@ -96,7 +97,8 @@ func (b *Budget) setMetric(s string) error {
 // tinyUnits are base units so small that a limit must state its unit. The value is an example of a limit for the error.
 var tinyUnits = map[string]string{"ns": "5us", "bit/s": "900Mbit/s", "B": "20MB"}
 
-// setLimit parses a limit: a change such as +5%, or a value. in is its unit.
+// setLimit sets the limit from the text of its number and its unit (in). A number with a sign is a change relative to
+// A, any other a value.
 func (b *Budget) setLimit(text, in string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -131,7 +133,8 @@ func normalizeUnit(in, base string) string {
 	return in
 }
 
-// setChange reads a limit relative to A.
+// setChange sets a limit relative to A. It fails if the unit is not %, or if equal results would already break the
+// limit.
 func (b *Budget) setChange(percent float64, in string) error {
 	switch {
 	case in != "%":

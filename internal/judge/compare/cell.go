@@ -47,7 +47,7 @@ type Cell struct {
 	// slices behind the undisturbed estimate.
 	Typical *Estimate `json:"-"`
 	Slices  int       `json:"-"`
-	// Crowded means that there are slices but none of an undisturbed machine: other processes affected the values.
+	// Crowded means that all slices are of a disturbed machine, so that other processes affected the values.
 	Crowded bool `json:"-"`
 	// Failed counts the trials of the case that failed.
 	Failed int `json:"failed"`
@@ -65,7 +65,7 @@ type Cell struct {
 
 // Estimate is the summary of a case's trials in a metric.
 type Estimate struct {
-	// Summary has N, the median and its interval; all NaN if no trial finished.
+	// Summary has N, the median and its interval. If no trial finished, N is 0 and the others are NaN.
 	stat.Summary
 	// Samples are the values in the order of repetition.
 	Samples []Sample `json:"samples"`
@@ -102,10 +102,10 @@ const (
 )
 
 // Recorded returns the typical estimate, whose samples are the numbers in the result file.
-func (c Cell) Recorded() Estimate { return c.ofWholeWindows().Estimate }
+func (c Cell) Recorded() Estimate { return c.wholeWindowCell().Estimate }
 
-// ofWholeWindows returns the cell with only its estimates from whole windows.
-func (c *Cell) ofWholeWindows() *Cell {
+// wholeWindowCell returns the cell with only its estimates from whole windows.
+func (c *Cell) wholeWindowCell() *Cell {
 	if c.Typical == nil {
 		return c
 	}
@@ -119,12 +119,12 @@ func allUndisturbed(cells ...*Cell) bool {
 	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
 }
 
-// ofOneKind returns the cells with estimates of one kind: undisturbed if all have one, whole windows otherwise.
-func ofOneKind(cells ...*Cell) []*Cell {
+// comparableCells returns the cells with estimates of one kind: undisturbed if all have one, whole windows otherwise.
+func comparableCells(cells ...*Cell) []*Cell {
 	if allUndisturbed(cells...) {
 		return cells
 	}
-	return each.Of(cells, (*Cell).ofWholeWindows)
+	return each.Of(cells, (*Cell).wholeWindowCell)
 }
 
 // countInstances counts the instances of the profile that samples come from.
@@ -132,9 +132,9 @@ func countInstances(samples []Sample) int {
 	return len(each.Once(each.Of(samples, func(s Sample) int { return s.Instance })))
 }
 
-// comparisonUnits returns the values that comparisons count as one each: the trials. If several trials share one of several instances,
-// it returns the mean of each instance instead, with the instance's number as the repetition. Undisturbed values count by
-// their weight.
+// comparisonUnits returns the values that comparisons count as one each: the trials. If several trials share one of
+// several instances, it returns the mean of each instance instead, with the instance's number as the repetition.
+// Undisturbed values count by their weight.
 func (e Estimate) comparisonUnits() []Sample {
 	n := countInstances(e.Samples)
 	if n < 2 || n == len(e.Samples) {
@@ -212,7 +212,7 @@ func (a *Analysis) weighCells() {
 	}
 	a.scatter, a.residual, a.contrasts = map[Key]stat.Scatter{}, map[Key]stat.Scatter{}, contrasts{}
 	for k, of := range tables {
-		free := withoutMoments(of)
+		free := contrastsOf(of)
 		maps.Copy(a.contrasts, free)
 		a.scatter[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return levelOf(c.comparisonUnits()) }))
 		a.residual[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return free.level(c) }))

@@ -49,7 +49,7 @@ type Collector struct {
 	bound int
 }
 
-// attempts has what is kept of the trials of one case.
+// attempts keeps what an analysis needs of the trials of one case.
 type attempts struct {
 	plan.Case
 	trials, failed int
@@ -62,7 +62,7 @@ type attempts struct {
 	timeout  float64
 }
 
-// first is a message of the earliest repetition that had one.
+// first is the message of the earliest repetition that has one.
 type first struct {
 	repetition int
 	text       string
@@ -84,8 +84,8 @@ type series struct {
 	finished bool
 }
 
-// Add adds a trial; of a sampled trial it adds only what the processor counted. It ignores records of other types. It
-// fails if the result is larger than any plan can make.
+// Add adds a trial. From a sampled trial it takes only the metrics that the processor counts. It ignores records of
+// other types. It fails if the result is larger than any plan can make.
 func (c *Collector) Add(rec *result.Record) error {
 	if rec.Type == result.TypeEnd {
 		c.session++
@@ -116,7 +116,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	a.trials++
 	if rec.Status == result.OK {
 		a.addWarnings(rec)
-		a.newPods(rec)
+		a.storeNewPods(rec)
 		c.addSlices(a, rec)
 	} else {
 		a.failed++
@@ -146,8 +146,8 @@ func (a *attempts) addWarnings(rec *result.Record) {
 	}
 }
 
-// newPods stores how the new pods of a finished trial were attached, and the timeout of their answers.
-func (a *attempts) newPods(rec *result.Record) {
+// storeNewPods stores how the new pods of a finished trial were attached, and the timeout of their answers.
+func (a *attempts) storeNewPods(rec *result.Record) {
 	if rec.Client == nil || rec.Client.Pods == nil {
 		return
 	}
@@ -214,8 +214,8 @@ func (c *Collector) checkBounds() error {
 	return nil
 }
 
-// thinSeries halves the series that are not small. It fails if a series becomes empty: not by chance, but if the same repetition was
-// written again and again.
+// thinSeries halves the series that are not small. It fails if a series becomes empty: not by chance, but if the same
+// repetition was written again and again.
 func (c *Collector) thinSeries() error {
 	for _, a := range c.cases {
 		for _, s := range a.series {

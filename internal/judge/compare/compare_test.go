@@ -393,8 +393,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestSurvivors: what is left of a profile of which most trials failed is never better, nor best, nor what another is worse than.
-// Before, it could be: the trials that a path survives are its fast ones.
+// TestSurvivors: what is left of a profile of which most trials failed is never better, nor best, nor what another is worse
+// than. Before, it could be: the trials that a path survives are its fast ones.
 func TestSurvivors(t *testing.T) {
 	four := func(f float64) []float64 { return []float64{100 * f, 101 * f, 99 * f, 100 * f} }
 	few := func(profile string) []result.Record {

@@ -32,15 +32,15 @@ type contest struct {
 	adjusted, factors map[two]float64
 }
 
-// fewestRanked is the least number of cells of a row for which the effects of moments are removed before ranking. With fewer
-// cells, the remainder of a cell mirrors that of the others.
+// fewestRanked is the least number of cells of a row for which the effects of moments are removed before ranking. With
+// fewer cells, what remains of one cell depends too much on the others.
 const fewestRanked = 4
 
 // two has the indices of a pair of cells, the larger index first.
 type two struct{ i, j int }
 
-// contestOf tests all pairs of a row, as one family.
-func (a *Analysis) contestOf(row []Standing) *contest {
+// newContest tests all pairs of a row, as one family.
+func (a *Analysis) newContest(row []Standing) *contest {
 	cells := each.Of(row, func(s Standing) *Cell { return &s.Cell })
 	c := &contest{Analysis: a, cells: cells, adjusted: map[two]float64{}, factors: map[two]float64{}}
 	var pairs []two
@@ -97,7 +97,7 @@ func (c *contest) pairTest(i, j int, confidence float64) scaledTest {
 		x, y = c.contrasts[i], c.contrasts[j]
 	}
 	mine, theirs := valuesOf(x), valuesOf(y)
-	ranks := func(factor float64) stat.Effect { return stat.Ranks(scaled(mine, factor), theirs, confidence) }
+	ranks := func(factor float64) stat.Effect { return stat.Ranks(scaledValues(mine, factor), theirs, confidence) }
 	enough := stat.LeastP(stat.MannWhitney, len(mine), len(theirs)) <= c.level
 	if c.levels != nil {
 		if enough {
@@ -110,12 +110,12 @@ func (c *contest) pairTest(i, j int, confidence float64) scaledTest {
 	p, q := pairedValues(x, y)
 	switch {
 	case stat.UsePaired(len(p)) && stat.LeastP(stat.SignedRank, len(p), len(p)) <= c.level:
-		return func(factor float64) stat.Effect { return stat.Paired(scaled(p, factor), q, confidence) }
+		return func(factor float64) stat.Effect { return stat.Paired(scaledValues(p, factor), q, confidence) }
 	case enough:
 		return ranks
 	}
 	return func(factor float64) stat.Effect {
-		e := stat.Student(scaled(mine, factor), theirs, confidence)
+		e := stat.Student(scaledValues(mine, factor), theirs, confidence)
 		if math.IsNaN(e.Ratio) && len(c.cells) > 2 && min(len(mine), len(theirs)) >= stat.MinRepetitions {
 			e.Test, e.P = stat.MannWhitney, stat.Conover(each.Of(c.typical, valuesOf), i, j) // ranks of the row
 		} else if e.P == 1 {
@@ -140,7 +140,7 @@ func (c *contest) setLevels() {
 	if len(c.cells) < fewestRanked || slices.ContainsFunc(c.typical, func(units []Sample) bool { return slices.ContainsFunc(units, lacks) }) {
 		return
 	}
-	free := withoutMoments(alike)
+	free := contrastsOf(alike)
 	c.contrasts = each.Of(c.cells, func(x *Cell) []Sample { return free[x.Key].units })
 	c.levels = each.Of(c.cells, func(x *Cell) stat.Level { return free.level(x) })
 	scatter := stat.ScatterOf(c.levels)

@@ -12,7 +12,7 @@ import (
 
 // Difference is a condition that two results do not share.
 type Difference struct {
-	// Name is the name of the fact, of the plan's setting, or "stand_in" with a profile.
+	// Name is the name of a fact or of a setting of the plan, or a phrase such as "stand_in of canal".
 	Name string
 	// A and B are the two values; "" means not recorded.
 	A, B string

@@ -33,7 +33,8 @@ type Comparison struct {
 	Beyond float64 `json:"p_beyond"`
 	// Verdict has the value None for metrics that describe and are not judged.
 	Verdict Verdict `json:"verdict"`
-	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts or if unknown.
+	// Need estimates how many more repetitions would decide an inconclusive verdict. It is 0 for other verdicts or if
+	// unknown.
 	Need int `json:"need"`
 	// Trials is the number of repetitions that Need is added to. The number in Effect counts instances if several trials share
 	// one.
@@ -54,8 +55,8 @@ func (p pending) setNeed(values int) {
 	p.x.Need, p.x.Trials = repetitionsOf(values, p.x.N, min(p.c.N, p.base.N)), min(p.c.N, p.base.N)
 }
 
-// repetitionsOf returns the number of repetitions that have so many values, if trials repetitions have n values. The
-// result is at most the constant most.
+// repetitionsOf converts a number of values into a number of repetitions, given that trials repetitions have n values.
+// It returns at most the constant most.
 func repetitionsOf(values, n, trials int) int {
 	if n <= 0 || n >= trials {
 		return values
@@ -63,8 +64,8 @@ func repetitionsOf(values, n, trials int) int {
 	return min(most, (values*trials+n-1)/n)
 }
 
-// againstBaseline compares c with the baseline's cell. It returns false if there is nothing to compare with.
-func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
+// compareWithBaseline compares c with the baseline's cell. It returns false if there is nothing to compare with.
+func (a *Analysis) compareWithBaseline(c *Cell) (pending, bool) {
 	if c.Profile == a.Baseline {
 		return pending{}, false
 	}
@@ -76,29 +77,30 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 }
 
 // baselineCell returns the baseline's cell that the cell of key is compared with, or nil. Its path is the same. If the
-// baseline is raw or host and does not serve that path, it is host-to-host, within a node or between nodes as key's path.
+// baseline is raw or host and does not serve that path, the path is host-to-host instead: between nodes if key's path
+// is, otherwise within a node.
 func (a *Analysis) baselineCell(key Key, baseline plan.Variant) *Cell {
 	under := plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
 	if key.Path.Crosses() {
 		under = plan.ZeroPath
 	}
-	return a.standIn(key, baseline, under)
+	return a.standInCell(key, baseline, under)
 }
 
 // momentCell returns the baseline's cell that shows how the time of measurement affected the cell of key, or nil. It may
 // have another path.
 func (a *Analysis) momentCell(key Key, baseline plan.Variant) *Cell {
-	return a.standIn(key, baseline, plan.ZeroPath)
+	return a.standInCell(key, baseline, plan.ZeroPath)
 }
 
-// standIn returns the baseline's cell on key's path. If the baseline is raw or host and does not serve that path, it
+// standInCell returns the baseline's cell on key's path. If the baseline is raw or host and does not serve that path, it
 // returns the cell on the path other: these profiles are the floor of every dataplane. It returns nil if there is no
 // cell.
-func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cell {
+func (a *Analysis) standInCell(key Key, baseline plan.Variant, other plan.Path) *Cell {
 	path := key.Path
 	key.Profile = baseline
 	base, ok := a.at[key]
-	if floor := baseline == plan.VariantOf(profile.Raw) || baseline == plan.VariantOf(profile.Host); !ok && floor && !a.served[placeOf(baseline, path)] {
+	if floor := baseline == plan.VariantOf(profile.Raw) || baseline == plan.VariantOf(profile.Host); !ok && floor && !a.served[servedKey(baseline, path)] {
 		key.Path = other
 		base = a.at[key]
 	}
@@ -123,15 +125,15 @@ func (a *Analysis) Between(c, base *Cell) stat.Effect { return a.compareCells(c,
 func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 	mine, theirs := valuesOf(c.comparisonUnits()), valuesOf(base.comparisonUnits())
 	return widenedEffect(a.intervalWidening(c, base), func(factor float64) stat.Effect {
-		return stat.Unpaired(scaled(mine, factor), theirs, a.Confidence)
+		return stat.Unpaired(scaledValues(mine, factor), theirs, a.Confidence)
 	})
 }
 
 // scaledTest compares two sides after it multiplied the first by factor.
 type scaledTest func(factor float64) stat.Effect
 
-// cellTest returns the test of two cells of one run: Welch's test for undisturbed values, otherwise a paired test if there are
-// enough pairs, otherwise an unpaired test.
+// cellTest returns the test of two cells of one run: Welch's test for undisturbed values, otherwise a paired test if
+// there are enough pairs, otherwise an unpaired test.
 func (a *Analysis) cellTest(c, base *Cell, confidence float64) scaledTest {
 	if allUndisturbed(c, base) {
 		mine, theirs := a.contrastLevel(c), a.contrastLevel(base)
@@ -144,14 +146,14 @@ func (a *Analysis) cellTest(c, base *Cell, confidence float64) scaledTest {
 	}
 	return func(factor float64) stat.Effect {
 		if stat.UsePaired(len(p)) {
-			return stat.Paired(scaled(p, factor), q, confidence)
+			return stat.Paired(scaledValues(p, factor), q, confidence)
 		}
-		return stat.Unpaired(scaled(valuesOf(mine), factor), valuesOf(theirs), confidence)
+		return stat.Unpaired(scaledValues(valuesOf(mine), factor), valuesOf(theirs), confidence)
 	}
 }
 
-// intervalWidening returns the share by which the interval of a comparison of cells is widened: the floor if one of the cells has a
-// single instance, otherwise 0.
+// intervalWidening returns the share by which the interval of a comparison of cells is widened: the floor if one of the
+// cells has a single instance, otherwise 0.
 func (a *Analysis) intervalWidening(cells ...*Cell) float64 {
 	for _, c := range cells {
 		if c.Instances < 2 {
@@ -161,8 +163,8 @@ func (a *Analysis) intervalWidening(cells ...*Cell) float64 {
 	return 0
 }
 
-// widenedEffect returns the effect of a test with its interval extended by a share at either end, and with the p value of a difference
-// beyond that share.
+// widenedEffect returns the effect of a test with its interval extended by a share at either end, and with the p value
+// of a difference beyond that share.
 func widenedEffect(share float64, test scaledTest) stat.Effect {
 	e := test(1)
 	if share == 0 || math.IsNaN(e.Ratio) {
@@ -184,8 +186,8 @@ func (x *Comparison) setEffect(by scaledTest, margin float64) {
 	x.Effect, x.Beyond = widenedEffect(x.Widened, by), beyondMarginP(margin, x.Widened, by)
 }
 
-// beyondMarginP returns the p value of the hypothesis that the difference exceeds the margin less the widening (share); 1 if the
-// observed ratio does.
+// beyondMarginP returns the p value of the hypothesis that the difference exceeds the margin less the widening (share).
+// It returns 1 if the observed ratio itself exceeds that.
 func beyondMarginP(margin, share float64, test scaledTest) float64 {
 	room := (1 + share) / (1 + margin)
 	low, high := test(room), test(1/room)
@@ -195,7 +197,7 @@ func beyondMarginP(margin, share float64, test scaledTest) float64 {
 	return max(low.P, high.P) / 2
 }
 
-// pairedValues returns the values of the pairs of pairsOf.
+// pairedValues returns the values of the samples that pairsOf pairs: those of x in p, those of y in q.
 func pairedValues(x, y []Sample) (p, q []float64) {
 	for a, b := range pairsOf(x, y) {
 		p, q = append(p, a.Value), append(q, b.Value)

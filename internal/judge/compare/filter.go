@@ -12,7 +12,7 @@ import (
 // characters; "" matches any name. If two results are compared, the profile is A's.
 type Filter struct{ Profile, Path, Workload string }
 
-// filterKeys are the keys of a filter in the order of help.
+// filterKeys lists the keys of a filter, as error messages show them.
 const filterKeys = "profile, path, workload"
 
 // Match reports whether the filter selects the cell of k. A workload matches by its whole name or only by its kind: rr
@@ -43,7 +43,8 @@ func globMatches(pattern, name string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// ParseFilter parses a filter of one or more key=pattern, separated by spaces: "profile=canal path=pod-to-pod/*".
+// ParseFilter parses a filter of one or more key=pattern, separated by spaces: "profile=canal path=pod-to-pod/*". It
+// fails for an unknown or repeated key, and for an empty pattern.
 func ParseFilter(s string) (Filter, error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {

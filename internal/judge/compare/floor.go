@@ -51,9 +51,9 @@ func (a *Analysis) floorOf(w plan.Workload, metric string) Floor {
 	return Floor{Workload: w, Metric: metric, Share: minFloor}
 }
 
-// twinOf returns the profile whose second instance (twin) is among cases. If there is no twin, it returns the plan's
-// baseline.
-func twinOf(h result.Header, cases []*attempts) plan.Variant {
+// profileWithTwin returns the profile whose second instance (twin) is among cases. If there is no twin, it returns the
+// plan's baseline.
+func profileWithTwin(h result.Header, cases []*attempts) plan.Variant {
 	if twin, ok := each.First(cases, func(k *attempts) bool { return k.Profile.IsTwin() }); ok {
 		return twin.Profile.Original()
 	}

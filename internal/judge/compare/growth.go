@@ -86,8 +86,8 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 	return slices.DeleteFunc(out, func(f GrowthFamily) bool { return len(f.Lines) == 0 })
 }
 
-// addCurves adds a curve for each swept profile with at least two points, and the crossings of each two curves. value returns the
-// point of a variant; ok is false without a number.
+// addCurves adds a curve for each swept profile with at least two points, and the crossings of each two curves. value
+// returns the point of a variant; ok is false without a number.
 func (f *GrowthFamily) addCurves(a *Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Point, bool)) {
 	for _, s := range swept {
 		var points []stat.Point

@@ -91,7 +91,7 @@ type followed struct {
 	floor      float64
 }
 
-// Add adds a result.
+// Add adds a result. It keeps the cells of the followed metrics that the filters select and that have a number.
 func (h *Historian) Add(s Side) {
 	cells := map[Key]followed{}
 	common := baselineInTurn(s.Header)
@@ -159,7 +159,7 @@ func (h *Historian) trackCell(k Key) (Track, bool) {
 	}
 	t.Unit = cells[0].Unit
 	series := quotientSeries(cells, bases)
-	cells = ofOneKind(cells...)
+	cells = comparableCells(cells...)
 	values := each.Of(cells, func(c *Cell) []float64 { return valuesOf(c.comparisonUnits()) })
 	if series != nil {
 		t.Common = bases[0].Profile
@@ -203,7 +203,7 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 			return nil
 		}
 	}
-	both := ofOneKind(slices.Concat(cells, bases)...)
+	both := comparableCells(slices.Concat(cells, bases)...)
 	var series [][]float64
 	for i := range cells {
 		q := quotientsOf(both[i].Estimate, both[len(cells)+i].Estimate)

@@ -247,8 +247,8 @@ func TestThinning(t *testing.T) {
 	}
 }
 
-// What differs by the margin is called the same in at most 5 of 100 cases; what is equal is, where the interval is a little longer
-// than the margin too.
+// What differs by the margin is called the same in at most 5 of 100 cases; what is equal is, where the interval is a little
+// longer than the margin too.
 func TestEquivalence(t *testing.T) {
 	share := func(slow, noise float64) float64 {
 		r := rand.New(rand.NewPCG(33, 1))

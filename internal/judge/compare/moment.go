@@ -68,13 +68,13 @@ type shared struct {
 	profiles            map[plan.Variant]float64
 }
 
-// hasEnoughProfiles reports whether there are enough profiles to estimate the effect: with few, it cannot be separated from differences
-// between instances.
+// hasEnoughProfiles reports whether there are enough profiles to estimate the effect: with few, it cannot be separated
+// from differences between instances.
 func (t *shared) hasEnoughProfiles() bool { return len(t.profiles) >= fewestTogether }
 
-// withoutMoments returns the units of the cells of a table without the effects of their moments. A cell with a value
+// contrastsOf returns the units of the cells of a table without the effects of their moments. A cell with a value
 // that is not positive is not changed.
-func withoutMoments(cells []*Cell) contrasts {
+func contrastsOf(cells []*Cell) contrasts {
 	out := contrasts{}
 	var rows []row
 	moments := map[moment]*shared{}
@@ -133,8 +133,8 @@ func firstRepetitions(c *Cell) map[int]int {
 	return first
 }
 
-// blockLength returns the largest number of repetitions on one instance, among the cells with several instances. It returns 1 if
-// no cell has several.
+// blockLength returns the largest number of repetitions on one instance, among the cells with several instances. It
+// returns 1 if no cell has several.
 func blockLength(cells []*Cell) int {
 	longest := 1
 	for _, c := range cells {
@@ -151,7 +151,8 @@ func blockLength(cells []*Cell) int {
 	return longest
 }
 
-// fitEffects sets own of each row and effect of each known moment, so that their sum fits the logarithms best. The mean effect is 0.
+// fitEffects sets own of each row and effect of each known moment, so that their sum fits the logarithms best. The mean
+// effect is 0.
 func fitEffects(rows []row, moments map[moment]*shared) {
 	var known []*shared
 	for _, m := range slices.SortedFunc(maps.Keys(moments), moment.compare) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// turns are cells that are measured in turn: moments move all of them by so much, instances those of a profile, and each value has an
-// error of 1 % of its own. In the last quarter of the repetitions only some of the profiles are measured.
+// turns are cells that are measured in turn: moments move all of them by so much, instances those of a profile, and each
+// value has an error of 1 % of its own. In the last quarter of the repetitions only some of the profiles are measured.
 type turns struct {
 	profiles, paths, few int
 	moments, instances   float64
@@ -41,8 +41,8 @@ func (m turns) draw(r *rand.Rand) []*Cell {
 	return out
 }
 
-// TestMomentless: intervals between two cells of a run hold the truth as often as they say, with moments and without, and where the
-// paths of a profile share instances. With moments they are far shorter than those of cells by themselves.
+// TestMomentless: intervals between two cells of a run hold the truth as often as they say, with moments and without, and
+// where the paths of a profile share instances. With moments they are far shorter than those of cells by themselves.
 func TestMomentless(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestMomentless(t *testing.T) {
 		for range runs {
 			cells := tt.draw(r)
 			a, b := cells[tt.paths], cells[0]
-			free := withoutMoments(cells)
+			free := contrastsOf(cells)
 			e := stat.Welch(free.level(a), free.level(b), 0.95)
 			plain := stat.Welch(levelOf(a.comparisonUnits()), levelOf(b.comparisonUnits()), 0.95)
 			if e.Low <= math.E && math.E <= e.High {
@@ -75,19 +75,20 @@ func TestMomentless(t *testing.T) {
 	}
 }
 
-// TestMomentlessOrder: the same cells have the same levels to the last digit. A value without a logarithm leaves the other cells alone.
+// TestMomentlessOrder: the same cells have the same levels to the last digit. A value without a logarithm leaves the other
+// cells alone.
 func TestMomentlessOrder(t *testing.T) {
 	cells := turns{6, 2, 6, 0.05, 0.01}.draw(rand.New(rand.NewPCG(4, 4)))
-	first := withoutMoments(cells)
+	first := contrastsOf(cells)
 	for range 20 {
-		for k, c := range withoutMoments(cells) {
+		for k, c := range contrastsOf(cells) {
 			if !slices.Equal(c.units, first[k].units) {
 				t.Fatal("levels depend on the order of a map")
 			}
 		}
 	}
 	cells[0].Samples[3].Value = 0
-	for k, c := range withoutMoments(cells) {
+	for k, c := range contrastsOf(cells) {
 		for _, s := range c.units {
 			if k != cells[0].Key && !(s.Value > 0) {
 				t.Errorf("%v: %+v", k, s)
@@ -109,7 +110,7 @@ func TestMomentlessBlocks(t *testing.T) {
 	}
 	lost := cells[1]
 	lost.Samples = []Sample{lost.Samples[1], lost.Samples[4], lost.Samples[6], lost.Samples[11]}
-	free := withoutMoments(cells)
+	free := contrastsOf(cells)
 	if e := stat.Welch(free.level(cells[1]), free.level(cells[0]), 0.95); e.High/e.Low > 1.1 || e.Low > math.E || e.High < math.E {
 		t.Errorf("%+v", e)
 	}

@@ -46,8 +46,8 @@ func verdictOn(a *Analysis, name string) Verdict {
 	return "-"
 }
 
-// TestFailuresAreNeverBetter: a profile that loses more than a twentieth of its work is never better, nor best, nor what another is
-// worse than, in whatever metric.
+// TestFailuresAreNeverBetter: a profile that loses more than a twentieth of its work is never better, nor best, nor what
+// another is worse than, in whatever metric.
 func TestFailuresAreNeverBetter(t *testing.T) {
 	for _, tc := range []struct {
 		lost, baseLost float64
@@ -148,7 +148,8 @@ func TestPodsOfTwoVersions(t *testing.T) {
 	}
 }
 
-// TestBudgetsOfNewPods: a budget on a change is not decided by pods that were attached in different ways, nor by two lower bounds.
+// TestBudgetsOfNewPods: a budget on a change is not decided by pods that were attached in different ways, nor by two lower
+// bounds.
 func TestBudgetsOfNewPods(t *testing.T) {
 	side := func(attached string, lost float64, values ...float64) Side {
 		h := header("raw", "x")

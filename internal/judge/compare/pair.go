@@ -73,8 +73,8 @@ func (m Match) eitherCrowded() bool { return m.A.Crowded || m.B.Crowded }
 // however wide the interval is.
 func (m Match) Identical() bool { return m.A.N > 0 && slices.Equal(m.A.Samples, m.B.Samples) }
 
-// Size returns the size of the difference, for sorting: the absolute logarithm of the ratio, infinite if one side is zero and
-// the verdict is a difference, otherwise 0.
+// Size returns the size of the difference, for sorting: the absolute logarithm of the ratio, infinite if one side is
+// zero and the verdict is a difference, otherwise 0.
 func (m Match) Size() float64 {
 	switch {
 	case !math.IsNaN(m.Ratio):
@@ -104,13 +104,13 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 	p.matchCells(names)
 	if len(p.Matches) == 0 {
 		return nil, advice.With(fmt.Errorf("%s and %s have no cell in common", a.Name, b.Name),
-			fmt.Sprintf("%s has %s; %s has %s; --map A=B compares profiles of different names", a.Name, inBrief(a), b.Name, inBrief(b)))
+			fmt.Sprintf("%s has %s; %s has %s; --map A=B compares profiles of different names", a.Name, describeContent(a), b.Name, describeContent(b)))
 	}
 	return p, nil
 }
 
-// inBrief describes the content of a result.
-func inBrief(s Side) string {
+// describeContent describes the content of a result.
+func describeContent(s Side) string {
 	words := each.Of(s.Workloads, func(w plan.Workload) string { return w.String() })
 	if len(s.Cells) == 0 {
 		return "no trial"
@@ -127,7 +127,7 @@ func (p *Pair) matchCells(names map[plan.Variant]plan.Variant) {
 	same := func(k Key) Key { return k }
 	p.OnlyA, p.OnlyB = missingKeys(p.A.Cells, alias, p.B.Cells, same), missingKeys(p.B.Cells, same, p.A.Cells, alias)
 	p.Common = p.commonBaseline()
-	allowed := p.runToRun()
+	allowed := p.runAllowance()
 	for i := range p.A.Cells {
 		c := &p.A.Cells[i]
 		k := alias(c.Key)
@@ -155,7 +155,7 @@ func (p *Pair) matchCells(names map[plan.Variant]plan.Variant) {
 
 // plainMatch compares a cell of B with one of A by their values, without quotients.
 func (p *Pair) plainMatch(c, other *Cell) Match {
-	both := ofOneKind(c, other)
+	both := comparableCells(c, other)
 	c, other = both[0], both[1]
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
 	m.after, m.before = valuesOf(other.comparisonUnits()), valuesOf(c.comparisonUnits())
@@ -170,8 +170,8 @@ func (p *Pair) plainMatch(c, other *Cell) Match {
 	return m
 }
 
-// addAllowance adds the usual difference between equal runs to the error of undisturbed values. It changes nothing if the match
-// compares other values.
+// addAllowance adds the usual difference between equal runs to the error of undisturbed values. It changes nothing if
+// the match compares other values.
 func (m *Match) addAllowance(of allowance) {
 	if m.values != nil {
 		m.values.addAllowance(of)
@@ -189,8 +189,8 @@ func (p *Pair) commonBaseline() plan.Variant {
 	return plan.Variant{}
 }
 
-// baselineInTurn returns the baseline that a run measured in turn with all other profiles; "" if it did not, or another
-// program measured.
+// baselineInTurn returns the baseline that a run measured in turn with all other profiles. It returns "" if the run did
+// not do so, or if another program measured it.
 func baselineInTurn(h result.Header) plan.Variant {
 	if h.Origin != "" || h.Facts[facts.InTurn] != "" {
 		return plan.Variant{}
@@ -198,8 +198,8 @@ func baselineInTurn(h result.Header) plan.Variant {
 	return h.Plan.Baseline
 }
 
-// divisorCells returns the baseline's cells that the cell of k is divided by, or nil: the baseline's own, and the twin's if both are
-// undisturbed.
+// divisorCells returns the baseline's cells that the cell of k is divided by. They are the baseline's own, and the
+// twin's if both are undisturbed. It returns nil if there is none.
 func (a *Analysis) divisorCells(k Key, common plan.Variant) []*Cell {
 	below := a.momentCell(k, common)
 	if below == nil {
@@ -252,9 +252,9 @@ func quotientsOf(c, base Estimate) []float64 {
 	return out
 }
 
-// judgeMatches compares the matches and sets the verdicts. All cells that can be worse are one family. So if nothing differs, the
-// chance of any better or worse is at most 1 - Confidence. If there are too many matches for a rank test to reach the level
-// with these repetitions, it uses Student's test.
+// judgeMatches compares the matches and sets the verdicts. All cells that can be worse are one family. So if nothing
+// differs, the chance of any better or worse is at most 1 - Confidence. If there are too many matches for a rank test
+// to reach the level with these repetitions, it uses Student's test.
 func (p *Pair) judgeMatches() {
 	alpha := 1 - p.Confidence
 	family := 0
@@ -306,8 +306,8 @@ func isTail(name string) bool {
 	return slices.ContainsFunc([]string{".p90", ".p95", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// coveringEffect returns an effect whose interval covers the intervals of both, so that a verdict holds for both. Its p value
-// is the larger one, or 1 if the two ratios are on different sides of 1. An effect without a ratio is ignored.
+// coveringEffect returns an effect whose interval covers the intervals of both, so that a verdict holds for both. Its p
+// value is the larger one, or 1 if the two ratios are on different sides of 1. An effect without a ratio is ignored.
 func coveringEffect(a, b stat.Effect) stat.Effect {
 	switch {
 	case math.IsNaN(a.Ratio):
@@ -330,7 +330,7 @@ func (m *Match) chooseTest(level float64) stat.Test {
 	return stat.MannWhitney
 }
 
-// quotientMatch returns the match by its quotients alone.
+// quotientMatch returns a copy of the match that compares only the quotients.
 func (m *Match) quotientMatch() *Match {
 	q := *m
 	q.values = nil
@@ -351,7 +351,7 @@ func (m *Match) scaledTestBy(test stat.Test, confidence float64) scaledTest {
 		if m.levels != nil {
 			return stat.Welch(m.levels[0].Times(factor), m.levels[1], confidence)
 		}
-		after := scaled(m.after, factor)
+		after := scaledValues(m.after, factor)
 		if test == stat.StudentT {
 			if e := stat.Student(after, m.before, confidence); e.P < 1 {
 				return e
@@ -381,16 +381,16 @@ func missingKeys(cells []Cell, name func(Key) Key, others []Cell, otherName func
 	return each.Once(out)
 }
 
-// Judged returns the matches whose metric has a direction, except the common baseline's, and except pods that were attached in
-// different ways.
+// Judged returns the matches that can have a verdict. It omits metrics without a direction, the common baseline, and
+// pods that were attached in different ways.
 func (p *Pair) Judged() []Match {
 	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool {
 		return m.Yardstick || directionOf(m.Metric) == metric.Neither || m.A.Unlike(m.B)
 	})
 }
 
-// Only returns p with the matches, and the cells in one result alone, that keep selects. The matches are judged again, as a
-// family of their own.
+// Only returns a copy of p with the matches and the unmatched cells that keep selects. The matches are judged again, as
+// a family of their own.
 func (p *Pair) Only(keep func(Key) bool) *Pair {
 	q := *p
 	q.Matches = each.Where(p.Matches, func(m Match) bool { return keep(m.A.Key) })

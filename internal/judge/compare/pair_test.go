@@ -164,8 +164,8 @@ func TestPairSameAgainstSame(t *testing.T) {
 	}
 }
 
-// TestPairTails: a profile is not called better because the common baseline is slower in one of two runs. One that is slower by itself is
-// worse, and a median that moves with the baseline is the same; a tail is not.
+// TestPairTails: a profile is not called better because the common baseline is slower in one of two runs. One that is slower
+// by itself is worse, and a median that moves with the baseline is the same; a tail is not.
 func TestPairTails(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 9))
 	run := func(undisturbed bool, base, own float64) (recs []result.Record) {
@@ -426,8 +426,8 @@ func TestHistoryNeedsTwo(t *testing.T) {
 	}
 }
 
-// TestUnsureBaseline: a baseline that moved within its error leaves the values as they are, one that moved far beyond it takes its
-// movement from them; the interval holds the truth either way. What equal runs differ by is allowed for.
+// TestUnsureBaseline: a baseline that moved within its error leaves the values as they are, one that moved far beyond it
+// takes its movement from them; the interval holds the truth either way. What equal runs differ by is allowed for.
 func TestUnsureBaseline(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 4))
 	const runs = 250

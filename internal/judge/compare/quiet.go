@@ -35,7 +35,7 @@ const (
 	// around is the distance in time of a slice's neighbours, in ns: the machine's state is the median of their
 	// readings. The slow states of a machine last for hundreds of ms.
 	around = 25_000_000
-	// own is a factor: the reading of a slice is not trusted if the slice costs over own times what the reading explains.
+	// own is the factor by which a slice may cost more than its reading explains. Beyond it the reading is not trusted.
 	own = 1.2
 	// fewestSlices is how many slices of each side a trial's value needs.
 	fewestSlices = 2
@@ -104,22 +104,22 @@ var estimators = map[string]estimator{
 	metric.TransactionRate:        {of: func(client, _ tempo) float64 { return 1 / client.timePerUnit(wallClock) }},
 	metric.RTT + ".mean":          {of: func(client, _ tempo) float64 { return client.timePerUnit(wallClock) }},
 	metric.ResponseTime + ".mean": {of: func(client, _ tempo) float64 { return client.timePerUnit(wallClock) }},
-	metric.RTT + ".p50":           {of: asRecorded},
-	metric.ResponseTime + ".p50":  {of: asRecorded},
-	metric.ConnectTime + ".p50":   {of: asRecorded},
-	metric.ConnectTime + ".mean":  {of: asRecorded},
+	metric.RTT + ".p50":           {of: unitScale},
+	metric.ResponseTime + ".p50":  {of: unitScale},
+	metric.ConnectTime + ".p50":   {of: unitScale},
+	metric.ConnectTime + ".mean":  {of: unitScale},
 }
 
-// asRecorded is for metrics whose values are only weighted, not scaled.
-func asRecorded(_, _ tempo) float64 { return 1 }
+// unitScale is for metrics whose values are only weighted, not scaled.
+func unitScale(_, _ tempo) float64 { return 1 }
 
 // streamed are the metrics of streams that have an undisturbed value. They are only weighted: the batches of a stream
 // vary by themselves in both directions. Goodput has none: other programs on the CPU take time from it that the
 // yardstick does not show.
 var streamed = map[string]estimator{
-	metric.ServiceDemand: {of: asRecorded, server: true},
-	metric.ClientCPU:     {of: asRecorded},
-	metric.ServerCPU:     {of: asRecorded, server: true},
+	metric.ServiceDemand: {of: unitScale, server: true},
+	metric.ClientCPU:     {of: unitScale},
+	metric.ServerCPU:     {of: unitScale, server: true},
 }
 
 // estimatorOf returns the estimator of a metric of a case; recorded is its number of values. ok is false if the metric has
@@ -135,15 +135,15 @@ func (a *attempts) estimatorOf(name string, recorded int) (e estimator, ok bool)
 			have++
 		}
 	}
-	if have > 0 && have >= enoughOf(recorded) {
-		return estimator{of: asRecorded, percentile: true}, true
+	if have > 0 && have >= requiredTrials(recorded) {
+		return estimator{of: unitScale, percentile: true}, true
 	}
 	e, ok = estimators[name]
 	return e, ok
 }
 
-// enoughOf returns how many of the recorded trials must have an undisturbed value.
-func enoughOf(recorded int) int { return min(recorded, max(stat.MinRepetitions, (recorded+1)/2)) }
+// requiredTrials returns how many of the recorded trials must have an undisturbed value.
+func requiredTrials(recorded int) int { return min(recorded, max(stat.MinRepetitions, (recorded+1)/2)) }
 
 // tempo is a weighted sum of slices.
 type tempo struct {
@@ -154,8 +154,8 @@ type tempo struct {
 // timePerUnit returns the time of a unit of work by a clock, in ns.
 func (t tempo) timePerUnit(clock int) float64 { return t.time[clock] / t.work }
 
-// addSlices keeps the slices of a finished trial whose requests or messages form a closed loop. If there are too many slices,
-// it drops those of some repetitions.
+// addSlices keeps the slices of a finished trial whose requests or messages form a closed loop. If there are too many
+// slices, it drops those of some repetitions.
 func (c *Collector) addSlices(a *attempts, rec *result.Record) {
 	is := a.Workload.Traits()
 	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Searches || !is.Exchanges() && is.Work != plan.Kilobyte {
@@ -195,8 +195,8 @@ func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
 	return s
 }
 
-// smoothReadings replaces each reading by the median of the readings around it, at least three. middles are the middles of the
-// slices in time.
+// smoothReadings replaces each reading by the median of the readings around it, at least three. middles are the middles
+// of the slices in time.
 func (s *sliced) smoothReadings(middles []int64) {
 	raw := each.Of(s.slices, func(x slice) float32 { return x.read })
 	var near []float32
@@ -232,9 +232,9 @@ type quiet struct {
 	mixed map[plan.Case]bool
 }
 
-// measureQuiet estimates the speed of the machine: the full speed of each place, how much work slows down with the reading
-// (slopes), and how near each repetition was to full speed (moments; from the reference profiles if there are any). It also
-// replaces implausible readings in c.
+// measureQuiet estimates the speed of the machine. It finds the full speed of each place, how much work slows down with
+// the reading (slopes), and how near each repetition was to full speed (moments). Moments come from the reference
+// profiles if there are any. It also replaces implausible readings in c.
 func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}, cold: c.cold}
 	c.replaceReadings(reference)
@@ -246,7 +246,7 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	below := 0
 	for at, ys := range readings {
 		slices.Sort(ys)
-		first := fastestOf(ys)
+		first := fastestReading(ys)
 		n, _ := slices.BinarySearch(ys, float32(first+math.Log(tolerance)))
 		q.fastest[at], q.full[at] = first, float64(ys[n/2])
 		below += n
@@ -267,8 +267,10 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	return q
 }
 
-// fastestOf returns the fastest of sorted readings, without the few that were fastest by chance.
-func fastestOf(sorted []float32) float64 { return float64(sorted[int(fastest*float64(len(sorted)))]) }
+// fastestReading returns the fastest of sorted readings, without the few that were fastest by chance.
+func fastestReading(sorted []float32) float64 {
+	return float64(sorted[int(fastest*float64(len(sorted)))])
+}
 
 // allSides returns both sides of all trials, each with its trial.
 func (c *Collector) allSides() iter.Seq2[*sliced, *pieces] {
@@ -297,9 +299,9 @@ func (c *Collector) allSlices() iter.Seq2[*sliced, *slice] {
 	}
 }
 
-// replaceReadings corrects the readings of slices that cost far more than their reading explains, beyond what the reference
-// profiles show: the path itself was slow there, and that may have caused the reading. Such a slice gets the median reading of
-// its trial if that is faster.
+// replaceReadings corrects the readings of slices that cost far more than their reading explains, beyond what the
+// reference profiles show: the path itself was slow there, and that may have caused the reading. Such a slice gets the
+// median reading of its trial if that is faster.
 func (c *Collector) replaceReadings(reference func(plan.Variant) bool) {
 	beyond := func(x *slice) float64 { return math.Log(float64(x.time[cpuClock]/x.work)) - float64(x.yard) }
 	places := map[place][]float64{}
@@ -399,8 +401,8 @@ func (s slice) weight(fastest float64) float64 {
 	return 1 / (1 + off*off)
 }
 
-// Undisturbed returns the share of a result's slices in which its machine ran at full speed. measured is false if there are no
-// readings. enough is false if the machine was too slow in half of all slices for undisturbed values.
+// Undisturbed returns the share of a result's slices in which its machine ran at full speed. measured is false if there
+// are no readings. enough is false if the machine was too slow in half of all slices for undisturbed values.
 func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.fastEnough()
 }
@@ -476,7 +478,7 @@ func (a *attempts) undisturbedSamples(q quiet, name string, recorded []Sample) (
 		value.weight = (client.weight + server.weight) / (wholeClient.weight + wholeServer.weight)
 		samples = append(samples, value)
 	}
-	if len(samples) < max(1, enoughOf(len(recorded))) {
+	if len(samples) < max(1, requiredTrials(len(recorded))) {
 		return nil, 0
 	}
 	slices.SortFunc(samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })

@@ -146,9 +146,9 @@ func TestCrowdedMachine(t *testing.T) {
 	}
 }
 
-// What makes one profile slow in all repetitions, while the bare path beside it is quiet, is the profile's: it is judged, whatever the
-// yardstick shows. A cell that was measured only in repetitions in which the bare path was far from its full speed is not: it is
-// neither better nor worse than that of another file, and breaks no budget.
+// What makes one profile slow in all repetitions, while the bare path beside it is quiet, is the profile's: it is judged,
+// whatever the yardstick shows. A cell that was measured only in repetitions in which the bare path was far from its full
+// speed is not: it is neither better nor worse than that of another file, and breaks no budget.
 func TestCrowdedCell(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 9))
 	busy := func() (float64, float64) { return 1.3, 1.5 }
@@ -199,8 +199,8 @@ func TestCrowdedCell(t *testing.T) {
 	}
 }
 
-// The yardstick moves with the cost of a path, always or in bursts, and the cost stays the path's: the ratio to the bare path is the
-// true one, on a quiet machine and beside a neighbour that hits all profiles alike.
+// The yardstick moves with the cost of a path, always or in bursts, and the cost stays the path's: the ratio to the bare
+// path is the true one, on a quiet machine and beside a neighbour that hits all profiles alike.
 func TestOwnCostIsNotNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 1))
 	ratioOf := func(p machine, slow func() (float64, float64)) float64 {

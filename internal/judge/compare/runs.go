@@ -56,8 +56,8 @@ const OtherWork = "trials with other work on the path's CPUs"
 // have at most 2 %, runs during a compile job about 40 %.
 const busyShare = 0.1
 
-// otherWork returns the share of trials during which other work took CPU time of the path.
-func (a *Analysis) otherWork() float64 {
+// otherWorkShare returns the share of trials during which other work took CPU time of the path.
+func (a *Analysis) otherWorkShare() float64 {
 	trials, busy := 0, 0
 	seen := map[Key]bool{}
 	for _, c := range a.cells {
@@ -75,10 +75,10 @@ func (a *Analysis) otherWork() float64 {
 	return float64(busy) / float64(max(1, trials))
 }
 
-// runToRun returns the run-to-run differences to allow for. It adds to p.Differences if only one of the results was measured
-// during other work.
-func (p *Pair) runToRun() allowance {
-	a, b := p.A.otherWork(), p.B.otherWork()
+// runAllowance returns the run-to-run differences to allow for. It adds to p.Differences if only one of the results was
+// measured during other work.
+func (p *Pair) runAllowance() allowance {
+	a, b := p.A.otherWorkShare(), p.B.otherWorkShare()
 	if max(a, b) < busyShare {
 		return alone
 	}

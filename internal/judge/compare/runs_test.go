@@ -21,7 +21,8 @@ func analysisOf(busy int) *Analysis {
 	return a
 }
 
-// The run-to-run error is that of runs beside other work as soon as one of the two was, and a reader sees when it was one alone.
+// The run-to-run error is that of runs beside other work as soon as one of the two was, and a reader sees when it was one
+// alone.
 func TestRunToRun(t *testing.T) {
 	for _, tt := range []struct {
 		a, b    int
@@ -33,7 +34,7 @@ func TestRunToRun(t *testing.T) {
 		if tt.beside {
 			want = besideWork
 		}
-		if got := p.runToRun(); got["rr service_demand"] != want["rr service_demand"] || len(got) != len(want) {
+		if got := p.runAllowance(); got["rr service_demand"] != want["rr service_demand"] || len(got) != len(want) {
 			t.Errorf("%d and %d of 10 trials: %v, want %v", tt.a, tt.b, got, want)
 		}
 		noticed := ""

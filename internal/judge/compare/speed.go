@@ -50,7 +50,7 @@ func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 			table := place{s.machine, plan.Case{Workload: s.Workload}, s.server}
 			paces[s.place], sides[table] = p, append(sides[table], p)
 		}
-		p.trials = append(p.trials, fastestOf(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard })))))
+		p.trials = append(p.trials, fastestReading(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard })))))
 	}
 	mixed := map[plan.Case]bool{}
 	for _, of := range sides {

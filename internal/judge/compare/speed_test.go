@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// speeds are the trials of a row of equal profiles, in turn on a machine of two speeds. Each lasts for several trials, so that a profile
-// may have the lower one in all repetitions by chance.
+// speeds are the trials of a row of equal profiles, in turn on a machine of two speeds. Each lasts for several trials, so
+// that a profile may have the lower one in all repetitions by chance.
 type speeds struct {
 	profiles, repetitions int
 	// lasts is how many trials a speed lasts for on average; 0 is a machine of one speed.
@@ -58,8 +58,8 @@ func (s speeds) run(r *rand.Rand) (result.Header, []result.Record) {
 	return header(names[0], names...), recs
 }
 
-// TestTwoSpeeds: of equal profiles on a machine of two speeds at most 5 of 100 are called better or worse, and few rows name one.
-// Before, 4 to 20 of 100 were, and 3 to 17 of 40 rows named one. All cells of a row with two speeds have a doubt.
+// TestTwoSpeeds: of equal profiles on a machine of two speeds at most 5 of 100 are called better or worse, and few rows name
+// one. Before, 4 to 20 of 100 were, and 3 to 17 of 40 rows named one. All cells of a row with two speeds have a doubt.
 func TestTwoSpeeds(t *testing.T) {
 	t.Parallel()
 	for _, s := range []speeds{
@@ -106,8 +106,8 @@ func TestTwoSpeeds(t *testing.T) {
 	}
 }
 
-// TestOneSpeed: what profiles do to the yardstick by themselves is not another speed of the machine, whether it has one or two. Too few
-// cells do not tell.
+// TestOneSpeed: what profiles do to the yardstick by themselves is not another speed of the machine, whether it has one or
+// two. Too few cells do not tell.
 func TestOneSpeed(t *testing.T) {
 	t.Parallel()
 	for _, s := range []speeds{

@@ -24,7 +24,7 @@ type Entry struct {
 	Comparison *Comparison
 }
 
-// Table returns the table of one workload and metric; false if it has no cell.
+// Table returns the table of one workload and metric. It returns false if the table has no cell.
 func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 	t := Table{Workload: w, Metric: name, Baseline: a.Baseline, Profiles: a.Profiles, Paths: a.Paths, Floor: a.floorOf(w, name)}
 	for range t.Paths {
@@ -53,7 +53,7 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 // Groups splits standings, in the order of Rank, into groups of neighbours of which no two differ. Starting with the
 // best, each group is as long as possible.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
-	all := a.contestOf(ranks)
+	all := a.newContest(ranks)
 	var out [][]Standing
 	from := 0
 	for i := range ranks {

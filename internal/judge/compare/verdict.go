@@ -16,19 +16,19 @@ type Verdict string
 const (
 	// None is for metrics without a direction, and for cells that are not judged.
 	None Verdict = ""
-	// Better and Worse: the difference is significant, corrected for the family. The interval excludes 1, and the verdict
-	// is not Same.
+	// Better and Worse mean that the difference is significant, corrected for the family. The interval excludes 1, and the
+	// verdict is not Same.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). A
-	// ratio within the margin is not enough.
+	// Same means that two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin
+	// (TOST). A ratio within the margin is not enough.
 	Same Verdict = "same"
-	// Inconclusive: none of these is proved.
+	// Inconclusive means that none of these is proved.
 	Inconclusive Verdict = "inconclusive"
 )
 
-// correctFamilies corrects the p values of each family with adjust, and passes each to set with the size of the family. Values
-// that test excludes are in no family.
+// correctFamilies corrects the p values of each family with adjust, and passes each to set with the size of the family.
+// Values that test excludes are in no family.
 func correctFamilies[T any](
 	all []T, adjust func([]float64) []float64, test func(T) (family Key, p float64, counted bool),
 	set func(x T, adjusted float64, size int),
@@ -151,10 +151,10 @@ func betterOrWorse(direction metric.Better, larger bool) Verdict {
 // most bounds the result of neededValues: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// neededValues estimates how many more values would decide a verdict: the smaller number for an interval that excludes 1, and for
-// an interval within the margin. The interval within the margin has twice the level, because each side is tested
-// separately. A corrected p value needs a longer interval, and enough values that the test can reach it. It returns 0 if
-// no number of values would decide, because the widening is too large.
+// neededValues estimates how many more values would decide a verdict. It returns the smaller of two numbers: for an
+// interval that excludes 1, and for one within the margin. The interval within the margin has twice the level, because
+// each side is tested separately. A corrected p value needs a longer interval, and enough values that the test can
+// reach it. It returns 0 if no number of values would decide, because the widening is too large.
 func neededValues(x Comparison, r rules, apart bool) int {
 	alpha := 1 - r.confidence
 	factor := 1.0
@@ -173,9 +173,9 @@ func neededValues(x Comparison, r rules, apart bool) int {
 	return min(differs, moreRepetitions(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
 }
 
-// moreRepetitions returns how many repetitions beyond n decide: there must be least in total, and the interval, whose
-// half-width is half after n repetitions, must fit into room. The half-width shrinks with the root of the
-// repetitions. Without room, the result is most.
+// moreRepetitions returns how many repetitions beyond n would decide. There must be at least least in total. The
+// interval has the half-width half after n repetitions, and must fit into room. The half-width shrinks with the root of
+// the repetitions. Without room, the result is most.
 func moreRepetitions(n int, half, room float64, least int) int {
 	if !(room > 0) {
 		return most
@@ -237,7 +237,7 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 		}
 		return cmp.Compare(x.Cell.Median, y.Cell.Median)
 	})
-	all := a.contestOf(out)
+	all := a.newContest(out)
 	last := len(out) - 1
 	for i := range out {
 		if i > 0 {

@@ -25,8 +25,8 @@ var awsDialect = dialect{
 
 func judgeAWS(j *judge, v *values) {
 	var but []string
-	awsRefusals(j, v)
-	awsMTU(j, v)
+	judgeAWSRefusals(j, v)
+	judgeAWSMTU(j, v)
 	j.addWire(awsVPC, "none", value{origin: Default, by: "aws-node: pods have addresses of the VPC"}, "none", value{origin: Default, by: "aws-node"})
 	snat := v.at("AWS_VPC_K8S_CNI_EXTERNALSNAT")
 	if snat.isOn() {
@@ -34,8 +34,8 @@ func judgeAWS(j *judge, v *values) {
 		reportUnused(j, v, "with AWS_VPC_K8S_CNI_EXTERNALSNAT: true", "AWS_VPC_K8S_CNI_RANDOMIZESNAT", "AWS_VPC_K8S_CNI_EXCLUDE_SNAT_CIDRS")
 		but = append(but, "the node does not translate pods' addresses, and does not mark their connections")
 	} else {
-		oneOf(j, v, "AWS_VPC_K8S_CNI_RANDOMIZESNAT", "prng", "hashrandom", "none")
-		awsMarks(j, v)
+		isOneOf(j, v, "AWS_VPC_K8S_CNI_RANDOMIZESNAT", "prng", "hashrandom", "none")
+		judgeAWSMarks(j, v)
 	}
 	if g := v.at("ENABLE_PREFIX_DELEGATION"); g.isOn() {
 		j.addFinding("addresses-only", g, "%s: true", g.path)
@@ -46,7 +46,7 @@ func judgeAWS(j *judge, v *values) {
 		j.addFinding("second-interface", g, "%s: true", g.path)
 		but = append(but, "pods are on secondary interfaces")
 	}
-	but = append(but, awsBranches(j, v)...)
+	but = append(but, judgeAWSBranches(j, v)...)
 	if g := v.at("enable-network-policy"); g.isOn() {
 		j.addFinding("policy-agent", g, "%s: true", g.path)
 		but = append(but, "eBPF programs of the policy agent are on the devices of pods that a policy selects")
@@ -55,7 +55,7 @@ func judgeAWS(j *judge, v *values) {
 		j.ignored = append(j.ignored, "the AWS VPC CNI without its policy agent")
 	}
 	j.addFinding("pods-linear", value{}, "the AWS VPC CNI has one or two routing rules for each pod")
-	j.kubeProxyBeside(false, value{}, "the AWS VPC CNI")
+	j.judgeKubeProxyBeside(false, value{}, "the AWS VPC CNI")
 	if v.at("ENABLE_IPv6").isOn() {
 		j.addUnmatched("the AWS VPC CNI in IPv6: no profile describes it", but...)
 		return
@@ -63,27 +63,27 @@ func judgeAWS(j *judge, v *values) {
 	addProfile(j, awsVPC, "the AWS VPC CNI", but...)
 }
 
-// awsRefusals applies the checks that aws-node makes at its start.
-func awsRefusals(j *judge, v *values) {
+// judgeAWSRefusals applies the checks that aws-node makes at its start.
+func judgeAWSRefusals(j *judge, v *values) {
 	four, six := v.at("ENABLE_IPv4"), v.at("ENABLE_IPv6")
 	switch {
 	case six.isOn() && four.isOn() && four.isGiven():
-		agentRefuses(j, six, "with ENABLE_IPv4: true")
+		addRefusal(j, six, "with ENABLE_IPv4: true")
 	case !six.isOn() && !four.isOn():
-		agentRefuses(j, four, "with ENABLE_IPv6: false")
+		addRefusal(j, four, "with ENABLE_IPv6: false")
 	case six.isOn() && v.at("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG").isOn():
-		agentRefuses(j, six, "with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG: true")
+		addRefusal(j, six, "with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG: true")
 	case six.isOn() && !v.at("ENABLE_PREFIX_DELEGATION").isOn():
-		agentRefuses(j, six, "without ENABLE_PREFIX_DELEGATION: true")
+		addRefusal(j, six, "without ENABLE_PREFIX_DELEGATION: true")
 	}
 	warm := v.at("WARM_PREFIX_TARGET")
 	if v.at("ENABLE_PREFIX_DELEGATION").isOn() && warm.is("0") && v.at("WARM_IP_TARGET").number() == 0 && v.at("MINIMUM_IP_TARGET").number() == 0 {
-		agentRefuses(j, warm, "with prefix delegation, and without WARM_IP_TARGET or MINIMUM_IP_TARGET")
+		addRefusal(j, warm, "with prefix delegation, and without WARM_IP_TARGET or MINIMUM_IP_TARGET")
 	}
 }
 
-// awsMTU judges the MTU of interfaces and pods.
-func awsMTU(j *judge, v *values) {
+// judgeAWSMTU judges the MTU of interfaces and pods.
+func judgeAWSMTU(j *judge, v *values) {
 	nic, pod := v.at("AWS_VPC_ENI_MTU"), v.at("POD_MTU")
 	least := 576
 	if v.at("ENABLE_IPv6").isOn() {
@@ -91,7 +91,7 @@ func awsMTU(j *judge, v *values) {
 	}
 	for _, g := range []value{nic, pod} {
 		if n := g.number(); g.text != "" && (n < least || n > 9001) {
-			agentRefuses(j, g, fmt.Sprintf("is not from %d to 9001", least))
+			addRefusal(j, g, fmt.Sprintf("is not from %d to 9001", least))
 			return
 		}
 	}
@@ -107,8 +107,8 @@ func awsMTU(j *judge, v *values) {
 	j.Wire = append(j.Wire, Setting{awsVPC, MTU, pod.text, pod.origin, pod.by})
 }
 
-// awsBranches judges security groups for pods. It returns how the cluster then differs from the profile.
-func awsBranches(j *judge, v *values) []string {
+// judgeAWSBranches judges security groups for pods. It returns how the cluster then differs from the profile.
+func judgeAWSBranches(j *judge, v *values) []string {
 	on, mode := v.at("ENABLE_POD_ENI"), v.at("POD_SECURITY_GROUP_ENFORCING_MODE")
 	if !on.isOn() {
 		reportUnused(j, v, "without ENABLE_POD_ENI", "POD_SECURITY_GROUP_ENFORCING_MODE")
@@ -130,8 +130,8 @@ func awsBranches(j *judge, v *values) []string {
 // firstMarkMinor is the first minor version of aws-node that marks connections after kube-proxy's nftables rules.
 const firstMarkMinor = 23
 
-// awsMarks reports a version of aws-node that marks connections before kube-proxy's nftables rules translate them.
-func awsMarks(j *judge, v *values) {
+// judgeAWSMarks reports a version of aws-node that marks connections before kube-proxy's nftables rules translate them.
+func judgeAWSMarks(j *judge, v *values) {
 	version := v.at("aws-node.image")
 	if version.text = imageTag(version.text); version.text == "" {
 		version = v.at("VPC_CNI_VERSION")

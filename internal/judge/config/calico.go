@@ -12,7 +12,7 @@ import (
 
 const calico = "calico"
 
-// The defaults of Calico's objects. The operator has further defaults, which depend on the cloud (operatorDefaults).
+// The defaults of Calico's objects. The operator has further defaults, which depend on the cloud (setOperatorDefaults).
 var (
 	installationDefaults = values{reader: "the operator", defaults: map[string]string{
 		"calicoNetwork.linuxDataplane": "Iptables", "calicoNetwork.kubeProxyManagement": "Disabled", "calicoNetwork.bpfNetworkBootstrap": "Disabled",
@@ -23,9 +23,9 @@ var (
 	poolDefaults = values{reader: "Calico", defaults: map[string]string{"vxlanMode": "Never", "ipipMode": "Never"}}
 )
 
-// calicoNode reads the environment of calico-node, through which manifests configure Calico: the first pool, and
+// readCalicoNode reads the environment of calico-node, through which manifests configure Calico: the first pool, and
 // Felix's settings, which take precedence over any object.
-func (j *judge) calicoNode(env map[string]value) {
+func (j *judge) readCalicoNode(env map[string]value) {
 	j.nodePool = poolDefaults.emptyCopy()
 	j.felix = cmp.Or(j.felix, felixDefaults.emptyCopy())
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -52,8 +52,8 @@ var (
 	}
 )
 
-// operatorDefaults sets the defaults that the operator chooses by the cloud: the CNI plugin, the pool and BGP.
-func operatorDefaults(v *values) {
+// setOperatorDefaults sets the defaults that the operator chooses by the cloud: the CNI plugin, the pool and BGP.
+func setOperatorDefaults(v *values) {
 	provider := v.at("kubernetesProvider")
 	plugin := map[string]string{"EKS": "AmazonVPC", "AKS": "AzureVNET", "GKE": "GKE"}[provider.text]
 	v.defaults["cni.type"] = cmp.Or(plugin, "Calico")
@@ -64,7 +64,7 @@ func operatorDefaults(v *values) {
 	v.defaults["calicoNetwork.bgp"], v.defaults["calicoNetwork.ipPools.0.encapsulation"] = "Enabled", "IPIP"
 	if provider.is("EKS") {
 		v.defaults["calicoNetwork.bgp"] = "Disabled"
-		if len(v.below("calicoNetwork.ipPools")) == 0 {
+		if len(v.leavesBelow("calicoNetwork.ipPools")) == 0 {
 			v.defaults["calicoNetwork.ipPools.0.encapsulation"] = "VXLAN"
 		}
 	}
@@ -93,75 +93,75 @@ type calicoState struct {
 func (j *judge) judgeCalico() {
 	c := calicoState{inst: j.installation, felix: cmp.Or(j.felix, felixDefaults.emptyCopy())}
 	if c.inst != nil {
-		operatorDefaults(c.inst)
+		setOperatorDefaults(c.inst)
 	}
-	for _, g := range c.inst.below("calicoNetwork") {
+	for _, g := range c.inst.leavesBelow("calicoNetwork") {
 		words := installationWords[g.path[strings.LastIndexByte(g.path, '.')+1:]]
 		if g.isGiven() && words != nil && g.text != "" && !slices.Contains(words, g.text) {
-			agentRefuses(j, g, "is not one of "+strings.Join(words, ", "))
+			addRefusal(j, g, "is not one of "+strings.Join(words, ", "))
 		}
 	}
 	if c.inst != nil {
-		installationRefusals(j, c.inst)
+		judgeInstallation(j, c.inst)
 	}
 	if len(j.pools) == 0 && j.nodePool != nil && c.inst == nil {
 		j.pools = append(j.pools, j.nodePool)
 	}
-	j.calicoDataplane(&c)
-	j.calicoPools(&c)
+	j.setCalicoDataplane(&c)
+	j.setCalicoEncapsulation(&c)
 	j.showCalico(c)
 	if plugin := c.inst.at("cni.type"); c.inst != nil && !plugin.is("Calico") {
 		j.addUnmatched("Calico's policies ("+c.dataplane+") over the plugin "+plugin.text+", which connects the pods: no profile describes it", "cni.type is "+plugin.text+" ("+plugin.sourceText()+")")
 		return
 	}
 	if c.dataplane == "BPF" {
-		j.calicoBPF(c)
+		j.judgeCalicoBPF(c)
 	} else {
-		j.notBPF(c)
+		j.judgeUnusedBPF(c)
 	}
-	j.kubeProxyBeside(c.dataplane == "BPF" && !j.operatorStopsKubeProxy(c), c.at, "dataplane "+c.dataplane)
-	j.calicoNetwork(c)
-	j.calicoProfile(c)
+	j.judgeKubeProxyBeside(c.dataplane == "BPF" && !j.operatorStopsKubeProxy(c), c.at, "dataplane "+c.dataplane)
+	j.judgeCalicoNetwork(c)
+	j.addCalicoProfile(c)
 }
 
 // providerOf maps the CNI plugins that an Installation may name to their clouds.
 var providerOf = map[string]string{"Calico": "", "AmazonVPC": "EKS", "AzureVNET": "AKS", "GKE": "GKE"}
 
-// installationRefusals applies the operator's checks of an Installation.
-func installationRefusals(j *judge, inst *values) {
+// judgeInstallation applies the operator's checks of an Installation.
+func judgeInstallation(j *judge, inst *values) {
 	plugin, provider, bgp := inst.at("cni.type"), inst.at("kubernetesProvider"), inst.at("calicoNetwork.bgp")
 	of, known := providerOf[plugin.text]
 	switch {
 	case !known:
-		agentRefuses(j, plugin, "is not one of Calico, GKE, AmazonVPC, AzureVNET")
+		addRefusal(j, plugin, "is not one of Calico, GKE, AmazonVPC, AzureVNET")
 	case of != "" && provider.text != "" && provider.text != of:
-		agentRefuses(j, plugin, "with kubernetesProvider: "+provider.text)
+		addRefusal(j, plugin, "with kubernetesProvider: "+provider.text)
 	}
 	calicos := plugin.is("Calico")
-	for _, g := range inst.below("calicoNetwork.ipPools") {
+	for _, g := range inst.leavesBelow("calicoNetwork.ipPools") {
 		pool, isEncapsulation := strings.CutSuffix(g.path, ".encapsulation")
 		six := strings.Contains(inst.at(pool+".cidr").text, ":")
 		switch {
 		case !isEncapsulation || g.text == "":
 		case !calicos && !g.is("None"):
-			agentRefuses(j, g, "with cni.type: "+plugin.text)
+			addRefusal(j, g, "with cni.type: "+plugin.text)
 		case six && strings.HasPrefix(g.text, "IPIP"):
-			agentRefuses(j, g, "for a pool of IPv6")
+			addRefusal(j, g, "for a pool of IPv6")
 		case inst.at("cni.ipam.type").is("HostLocal") && strings.HasPrefix(g.text, "VXLAN"):
-			agentRefuses(j, g, "with cni.ipam.type: HostLocal")
+			addRefusal(j, g, "with cni.ipam.type: HostLocal")
 		}
 	}
 	switch vpp := inst.at("calicoNetwork.linuxDataplane"); {
 	case !calicos && bgp.isGiven() && bgp.is("Enabled"):
-		agentRefuses(j, bgp, "with cni.type: "+plugin.text)
+		addRefusal(j, bgp, "with cni.type: "+plugin.text)
 	case vpp.is("VPP") && !bgp.is("Enabled"):
-		agentRefuses(j, vpp, "without bgp: Enabled")
+		addRefusal(j, vpp, "without bgp: Enabled")
 	}
 }
 
-// calicoDataplane sets the dataplane and the setting that decides it. It reports an Installation and a FelixConfiguration that
-// disagree.
-func (j *judge) calicoDataplane(c *calicoState) {
+// setCalicoDataplane sets the dataplane and the setting that decides it. It reports an Installation and a
+// FelixConfiguration that disagree.
+func (j *judge) setCalicoDataplane(c *calicoState) {
 	bpf, nft := c.felix.at("bpfEnabled"), c.felix.at("nftablesMode")
 	c.dataplane, c.at = "Iptables", bpf
 	switch {
@@ -188,9 +188,9 @@ func canonicalName(text string, names ...string) string {
 	return text
 }
 
-// calicoPools sets the encapsulation from the IPPool objects, or from the Installation if there are no enabled pools. It
-// reports pools with two encapsulations.
-func (j *judge) calicoPools(c *calicoState) {
+// setCalicoEncapsulation sets the encapsulation from the IPPool objects, or from the Installation if there are no
+// enabled pools. It reports pools with two encapsulations.
+func (j *judge) setCalicoEncapsulation(c *calicoState) {
 	off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
 	for _, p := range j.pools {
 		if vxlan, ipip := p.at("vxlanMode"), p.at("ipipMode"); !off(vxlan) && !off(ipip) {
@@ -214,14 +214,14 @@ func (j *judge) calicoPools(c *calicoState) {
 		}
 	}
 	if len(active) == 0 && c.inst != nil {
-		c.pool = c.inst.at(c.poolOfOperator())
+		c.pool = c.inst.at(c.encapsulationPath())
 		c.encapsulation = canonicalName(c.pool.text, "None", "IPIP", "VXLAN", "IPIPCrossSubnet", "VXLANCrossSubnet")
 	}
 }
 
-// poolOfOperator returns the path at which the Installation sets the encapsulation of its first IPv4 pool, or of its first
-// pool if no pool is for IPv4. It sets c.six.
-func (c *calicoState) poolOfOperator() string {
+// encapsulationPath returns the path at which the Installation sets the encapsulation of its first IPv4 pool, or of its
+// first pool if no pool is for IPv4. It sets c.six.
+func (c *calicoState) encapsulationPath() string {
 	at := func(i int, field string) string { return fmt.Sprintf("calicoNetwork.ipPools.%d.%s", i, field) }
 	four := -1
 	for i := 0; c.inst.at(at(i, "cidr")).text != ""; i++ {
@@ -268,7 +268,7 @@ func (j *judge) showCalico(c calicoState) {
 		encryption = "wireguard"
 	}
 	j.addWire(calico, spelled, c.pool, encryption, how)
-	j.wireMTU(calico, c.inst.at("calicoNetwork.mtu"))
+	j.addWireMTU(calico, c.inst.at("calicoNetwork.mtu"))
 	if c.dataplane == "BPF" {
 		j.showValues(calico, c.inst, "calicoNetwork.kubeProxyManagement", "calicoNetwork.bpfNetworkBootstrap")
 		j.showValues(calico, c.felix, "bpfExternalServiceMode")
@@ -287,16 +287,16 @@ var felixWrites = map[string]string{
 	"bpfMapSizeIPSets": "1048576", "bpfMapSizeIfState": "1000", "bpfPSNATPorts": "20000:29999",
 }
 
-// unaskedBPF reports whether a setting of the eBPF dataplane is a default, or is also read by another dataplane.
-func unaskedBPF(g value) bool {
+// isUnaskedBPF reports whether a setting of the eBPF dataplane is a default, or is also read by another dataplane.
+func isUnaskedBPF(g value) bool {
 	return slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) || g.text == "" || g.is(felixWrites[g.path])
 }
 
-// notBPF reports settings of the eBPF dataplane that the configured dataplane does not read. For dataplane Nftables, it also
-// reports a kube-proxy in another mode.
-func (j *judge) notBPF(c calicoState) {
+// judgeUnusedBPF reports settings of the eBPF dataplane that the configured dataplane does not read. For dataplane
+// Nftables, it also reports a kube-proxy in another mode.
+func (j *judge) judgeUnusedBPF(c calicoState) {
 	for _, g := range c.felix.leaves {
-		if strings.HasPrefix(g.path, "bpf") && g.isGiven() && !unaskedBPF(g) {
+		if strings.HasPrefix(g.path, "bpf") && g.isGiven() && !isUnaskedBPF(g) {
 			j.addFinding("not-used", g, "%s: %s with dataplane %s", g.path, g.text, c.dataplane)
 		}
 	}
@@ -314,7 +314,7 @@ func (j *judge) operatorStopsKubeProxy(c calicoState) bool {
 	return c.inst.at("calicoNetwork.kubeProxyManagement").is("Enabled") && j.rke2 == nil && j.k3s == nil
 }
 
-func (j *judge) calicoBPF(c calicoState) {
+func (j *judge) judgeCalicoBPF(c calicoState) {
 	proxy := j.proxyState()
 	told := c.inst.at("calicoNetwork.bpfNetworkBootstrap").is("Enabled") || j.endpoint.at("KUBERNETES_SERVICE_HOST").text != ""
 	if proxy.runs == no && !told {
@@ -325,7 +325,7 @@ func (j *judge) calicoBPF(c calicoState) {
 	}
 }
 
-func (j *judge) calicoNetwork(c calicoState) {
+func (j *judge) judgeCalicoNetwork(c calicoState) {
 	bgp := c.inst.at("calicoNetwork.bgp")
 	if bgp.is("Disabled") && c.encapsulation != "" && !strings.HasPrefix(c.encapsulation, "VXLAN") && !strings.HasPrefix(c.inst.at("calicoNetwork.clusterRoutingMode").text, "Felix") {
 		at := c.pool
@@ -345,7 +345,7 @@ func (j *judge) calicoNetwork(c calicoState) {
 	}
 	j.judgePodMTU(calico, c.inst.at("calicoNetwork.mtu"), c.encapsulationLayers())
 	if !j.canal { // calico-config of the manifests
-		j.wireMTU(calico, j.podMTU)
+		j.addWireMTU(calico, j.podMTU)
 		j.judgePodMTU(calico, j.podMTU, c.encapsulationLayers())
 	}
 	for _, l := range c.encapsulationLayers() { // Felix's defaults are the overhead of its devices
@@ -372,8 +372,8 @@ func (c calicoState) encapsulationLayers() []layerOf {
 	return layers
 }
 
-// calicoProfile adds the profile that the configuration amounts to.
-func (j *judge) calicoProfile(c calicoState) {
+// addCalicoProfile adds the profile that the configuration amounts to.
+func (j *judge) addCalicoProfile(c calicoState) {
 	name := ""
 	switch c.dataplane {
 	case "BPF":

@@ -55,24 +55,24 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		}
 		return c, true
 	case "Application": // Argo CD
-		return ofArgo(spec)
+		return argoCarrier(spec)
 	case "ApplicationSet":
-		return ofArgo(spec.At("template", "spec"))
+		return argoCarrier(spec.At("template", "spec"))
 	case "Kustomization":
-		return ofList(n.At("helmCharts"), func(item *position.Node) carrier {
+		return listCarrier(n.At("helmCharts"), func(item *position.Node) carrier {
 			return carrier{chart: item.ScalarAt("name"), version: item.ScalarAt("version"), values: item.At("valuesInline"), elsewhere: item.ScalarAt("valuesFile")}
 		})
 	case "Bundle": // Fleet
-		return ofFleet(spec.At("helm"))
+		return fleetCarrier(spec.At("helm"))
 	case "ClusterConfig": // eksctl
-		return ofList(n.At("addons"), func(item *position.Node) carrier { return ofAddon(item, "name") })
+		return listCarrier(n.At("addons"), func(item *position.Node) carrier { return addonCarrier(item, "name") })
 	}
 	return carrier{}, false
 }
 
-// ofAddon returns the settings of an EKS add-on, whose name is at key. The settings of vpc-cni are values of the chart
+// addonCarrier returns the settings of an EKS add-on, whose name is at key. The settings of vpc-cni are values of the chart
 // aws-vpc-cni.
-func ofAddon(n *position.Node, key string) carrier {
+func addonCarrier(n *position.Node, key string) carrier {
 	c := carrier{values: n.At("configurationValues"), key: "configurationValues"}
 	if c.values != nil && n.ScalarAt(key) == "vpc-cni" {
 		c.chart = "aws-vpc-cni"
@@ -84,11 +84,11 @@ func ofAddon(n *position.Node, key string) carrier {
 // false for other documents.
 func bareCarrier(n *position.Node) (c carrier, ok bool) {
 	if addon := n.At("addon"); addon != nil {
-		c = ofAddon(addon, "addonName")
+		c = addonCarrier(addon, "addonName")
 		return c, c.chart != ""
 	}
 	if n.At("releases") != nil {
-		return ofList(n.At("releases"), func(item *position.Node) carrier {
+		return listCarrier(n.At("releases"), func(item *position.Node) carrier {
 			c := carrier{chart: path.Base(item.ScalarAt("chart")), version: item.ScalarAt("version")}
 			if values := item.At("values"); values != nil && values.Kind == position.List {
 				for _, v := range values.Items {
@@ -108,17 +108,17 @@ func bareCarrier(n *position.Node) (c carrier, ok bool) {
 	if n.At("helm", "chart") == nil {
 		return carrier{}, false
 	}
-	return ofFleet(n.At("helm"))
+	return fleetCarrier(n.At("helm"))
 }
 
-func ofFleet(helm *position.Node) (carrier, bool) {
+func fleetCarrier(helm *position.Node) (carrier, bool) {
 	c := carrier{chart: path.Base(helm.ScalarAt("chart")), version: helm.ScalarAt("version"), values: helm.At("values")}
 	c.elsewhere = cmp.Or(namesIn(helm.At("valuesFiles")), namesIn(helm.At("valuesFrom"), "configMapKeyRef", "name"))
 	return c, isCNIChart(c.chart)
 }
 
-// ofList returns the first item of a list that installs the chart of a CNI.
-func ofList(list *position.Node, read func(item *position.Node) carrier) (carrier, bool) {
+// listCarrier returns the first item of a list that installs the chart of a CNI.
+func listCarrier(list *position.Node, read func(item *position.Node) carrier) (carrier, bool) {
 	if list == nil || list.Kind != position.List {
 		return carrier{}, false
 	}
@@ -130,9 +130,9 @@ func ofList(list *position.Node, read func(item *position.Node) carrier) (carrie
 	return carrier{}, false
 }
 
-// ofArgo returns the first source of an Application of Argo CD with the chart of a CNI, recognized by its name or the
+// argoCarrier returns the first source of an Application of Argo CD with the chart of a CNI, recognized by its name or the
 // name of its folder in git.
-func ofArgo(spec *position.Node) (carrier, bool) {
+func argoCarrier(spec *position.Node) (carrier, bool) {
 	sources := []*position.Node{spec.At("source")}
 	if several := spec.At("sources"); several != nil && several.Kind == position.List {
 		sources = append(sources, several.Items...)
@@ -154,7 +154,7 @@ func ofArgo(spec *position.Node) (carrier, bool) {
 	return carrier{}, false
 }
 
-// namesIn returns the items of a list, or their values at some keys, as one text.
+// namesIn returns the items of a list as one text. With keys, it returns the items' values at these keys instead.
 func namesIn(list *position.Node, keys ...string) string {
 	if list == nil || list.Kind != position.List {
 		return ""
@@ -170,7 +170,8 @@ func namesIn(list *position.Node, keys ...string) string {
 	return fewNames(names)
 }
 
-// setsOf returns values that are set one by one, as a mapping of paths or as a list of name and value.
+// setsOf returns the values that n sets one by one, each as a nested mapping. n is a mapping of paths, or a list of
+// names and values.
 func setsOf(n *position.Node) (sets []*position.Node) {
 	switch {
 	case n == nil:
@@ -224,7 +225,7 @@ func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool
 	of, _ := cniOfChart(c.chart)
 	if of.Name != "" && of.Family == "" && dialects[of.Name].judge == nil {
 		j.addUnread(of)
-		return unreadWhy(of), true
+		return unreadReason(of), true
 	}
 	text := c.key != "" && c.values != nil && c.values.Kind == position.Scalar
 	if c.required && !text && len(c.sets) == 0 {
@@ -243,18 +244,18 @@ func (j *judge) readCarrier(c carrier, s source, n *position.Node) (string, bool
 		shown := versionShown(c.chart, layer{s, c.values})
 		c.version, version = shown.newest(), shown.shownRange()
 	}
-	why := j.noChart(c.chart, version)
+	why := j.missingChartReason(c.chart, version)
 	if dialects[of.Name].judge != nil && j.chart == nil {
 		why = ""
 	}
 	take := func(s source, n *position.Node) bool {
-		if valuesOfDialect(j, of, s, n) {
+		if readDialectValues(j, of, s, n) {
 			return true
 		}
 		if why == "" {
 			j.given = append(j.given, layer{s, n})
 		} else if j.chart == nil {
-			j.withoutChart(c.chart, c.version, s, n)
+			j.judgeWithoutChart(c.chart, c.version, s, n)
 		}
 		return true
 	}
@@ -293,8 +294,8 @@ type reference struct {
 	value   *position.Node
 }
 
-// referencedValues returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false if documents lacks one of
-// them.
+// referencedValues returns the contents of the objects that valuesFrom of a HelmRelease lists. ok is false if documents
+// lacks one of them.
 func referencedValues(list *position.Node, documents []*position.Node) (found []reference, ok bool) {
 	if list == nil {
 		return nil, true
@@ -317,9 +318,9 @@ func referencedValues(list *position.Node, documents []*position.Node) (found []
 	return found, true
 }
 
-// noChart returns why the values of the chart called name cannot be judged, "" if the chart is available. version is
-// the chart's, or the versions that its values suggest, or "".
-func (j *judge) noChart(name, version string) string {
+// missingChartReason returns why the values of the chart called name cannot be judged, "" if the chart is available.
+// version is the chart's, or the versions that its values suggest, or "".
+func (j *judge) missingChartReason(name, version string) string {
 	switch {
 	case j.chart == nil && version == "":
 		return fmt.Sprintf("chart %s decides what they do: give it with --chart %s-VERSION.tgz, in the version that you install", name, name)
@@ -331,9 +332,9 @@ func (j *judge) noChart(name, version string) string {
 	return ""
 }
 
-// valuesOf adds n to the values of chart c. If n has the values of a parent chart, it adds only those for c. It returns the
-// kind of the document.
-func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
+// addChartValues adds n to the values of chart c. If n has the values of a parent chart, it adds only those for c. It
+// returns the kind of the document.
+func (j *judge) addChartValues(c *Chart, s source, n *position.Node) string {
 	kind := "values of " + c.String()
 	own := n
 	if under, key := j.subchartValues(c, n); under != nil {
@@ -344,8 +345,8 @@ func (j *judge) valuesOf(c *Chart, s source, n *position.Node) string {
 	return kind
 }
 
-// subchartValues returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias under which
-// most keys are the chart's. It returns nil if n has none.
+// subchartValues returns the values of the chart within a parent chart's, and their key: the chart's name, or an alias
+// under which most keys are the chart's. It returns nil if n has none.
 func (j *judge) subchartValues(c *Chart, n *position.Node) (*position.Node, string) {
 	if _, own := c.Values[c.Name]; own {
 		return nil, ""

@@ -13,12 +13,12 @@ import (
 
 // Needed is a chart without which values are not judged, or only partly.
 type Needed struct {
-	// Name and Version are the chart's. Version is the one that a file names, a minor version such as "1.14" if the
-	// values fit charts up to it, or "".
+	// Name and Version are the chart's. Version is the version that a file names. If no file names one, it is the newest
+	// minor version that the values fit, such as "1.14", or "" if that is unknown.
 	Name, Version string
 }
 
-// signs are keys in values of a chart: one of strong identifies it, or two of weak.
+// signs has the keys by which the values of a chart are recognized. One of strong identifies the chart, or two of weak.
 var signs = []struct {
 	chart        string
 	strong, weak []string
@@ -53,8 +53,8 @@ func chartOf(n *position.Node) (name string, own *position.Node) {
 	return "", n
 }
 
-// judgeChartless judges what can be judged of a document without a kind if no chart is given. It returns the kind of the document,
-// and why the rest is not judged.
+// judgeChartless judges what can be judged of a document without a kind if no chart is given. It returns the kind of
+// the document, and why the rest is not judged.
 func (j *judge) judgeChartless(s source, n *position.Node) (kind, notJudged string) {
 	name, own := chartOf(n)
 	for i := 0; name == "" && i < len(n.Keys); i++ {
@@ -67,20 +67,20 @@ func (j *judge) judgeChartless(s source, n *position.Node) (kind, notJudged stri
 	if name == "" {
 		return "a document without a kind", "its keys are of no chart and no file that is read; if they are values, give their chart with --chart"
 	}
-	if of, ok := cniOfChart(name); ok && valuesOfDialect(j, of, s, own) {
+	if of, ok := cniOfChart(name); ok && readDialectValues(j, of, s, own) {
 		return "values of chart " + name, ""
 	} else if ok && of.Family == "" {
 		j.addUnread(of)
-		return "values of chart " + name, unreadWhy(of)
+		return "values of chart " + name, unreadReason(of)
 	}
 	shown := versionShown(name, layer{s, own})
-	j.withoutChart(name, shown.newest(), s, own)
-	return "values of chart " + name, j.noChart(name, shown.shownRange())
+	j.judgeWithoutChart(name, shown.newest(), s, own)
+	return "values of chart " + name, j.missingChartReason(name, shown.shownRange())
 }
 
-// withoutChart judges the part of values that has the same meaning in every version of their chart. It adds the chart to
-// Needs.
-func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
+// judgeWithoutChart judges the part of values that has the same meaning in every version of their chart. It adds the
+// chart to Needs.
+func (j *judge) judgeWithoutChart(name, version string, s source, n *position.Node) {
 	j.Needs = append(j.Needs, Needed{name, version})
 	switch name {
 	case "tigera-operator": // its chart passes these values on unchanged
@@ -143,12 +143,12 @@ func (j *judge) judgeOptions() {
 		}
 	}
 	m := minorsOf(agent, true)
-	of := slices.IndexFunc(j.Needs, func(n Needed) bool { return n.Name == cilium || n.Name == "rke2-cilium" }) // withoutChart added it
+	of := slices.IndexFunc(j.Needs, func(n Needed) bool { return n.Name == cilium || n.Name == "rke2-cilium" }) // judgeWithoutChart added it
 	if n, ok := Minor(cmp.Or(j.known.Version, j.Needs[of].Version)); ok {
 		m = singleMinor(n, "the version given")
 	}
 	part := &judge{faults: j.faults, known: j.known, objects: objects{agent: agent}}
-	part.ciliumOf(m)
+	part.judgeCiliumVersion(m)
 	for _, s := range part.Settings {
 		if s.Origin == Given {
 			j.Settings = append(j.Settings, s)
@@ -179,9 +179,9 @@ func optionsIn(l layer) []value {
 	return found
 }
 
-// valuesOfDialect reads values of a chart that passes them on unchanged. It returns false, and reads nothing, for other charts
-// and if the chart is given.
-func valuesOfDialect(j *judge, of profile.CNI, s source, n *position.Node) bool {
+// readDialectValues reads values of a chart that passes them on unchanged. It returns false, and reads nothing, for
+// other charts and if the chart is given.
+func readDialectValues(j *judge, of profile.CNI, s source, n *position.Node) bool {
 	if dialects[of.Name].judge == nil || j.chart != nil {
 		return false
 	}

@@ -33,7 +33,7 @@ type ciliumState struct {
 	tunnel             string
 	// masquerade is "iptables", "eBPF" or "off". encryption is "wireguard", "ipsec" or "".
 	masquerade, encryption string
-	// fallback is why iptables masquerades although eBPF was requested, "" if it was not requested or eBPF does.
+	// fallback is why iptables masquerades although eBPF was requested, "" if eBPF masquerades or was not requested.
 	fallback string
 	// chaining is the CNI chaining mode, "" for none.
 	chaining string
@@ -48,14 +48,14 @@ func isGoogleOption(g value) bool {
 	return strings.HasPrefix(g.path, "enable-google-") || slices.Contains([]string{"enable-redirect-service", "enable-fqdn-network-policy"}, g.path)
 }
 
-func (j *judge) judgeCilium() { j.ciliumOf(j.agentMinors()) }
+func (j *judge) judgeCilium() { j.judgeCiliumVersion(j.agentMinors()) }
 
-// ciliumOf judges the agent's options by the rules of a version.
-func (j *judge) ciliumOf(m minors) {
+// judgeCiliumVersion judges the agent's options by the rules of a version.
+func (j *judge) judgeCiliumVersion(m minors) {
 	if m.by != "" && j.known.Version == "" {
 		j.showSetting(cilium, "version", m.String(), Given, m.by)
 	}
-	if why := m.notJudged(); why != "" {
+	if why := m.unjudgedReason(); why != "" {
 		j.markUnjudged(why, j.agentFiles...)
 		j.addUnmatched("Cilium in a version whose rules are not known")
 		return
@@ -67,17 +67,17 @@ func (j *judge) ciliumOf(m minors) {
 	j.showCilium(c)
 	if j.gke.isGiven() {
 		j.markUnjudged("GKE Dataplane V2 runs Google's build of the agent: what it refuses is not known", j.agentFiles...)
-		j.ciliumProfile(c)
+		j.addCiliumProfile(c)
 		return
 	}
-	j.ciliumRefusals(c)
-	j.ciliumHostRouting(c)
-	j.ciliumServices(c)
-	j.ciliumRouting(c)
-	j.ciliumMTU(c)
-	j.ciliumCIDRs(c)
-	j.ciliumDevices(c)
-	j.ciliumProfile(c)
+	j.judgeCiliumRefusals(c)
+	j.judgeCiliumHostRouting(c)
+	j.judgeCiliumServices(c)
+	j.judgeCiliumRouting(c)
+	j.judgeCiliumMTU(c)
+	j.judgeCiliumCIDRs(c)
+	j.judgeCiliumDevices(c)
+	j.addCiliumProfile(c)
 }
 
 func readCilium(v *values, minor int) ciliumState {
@@ -105,7 +105,7 @@ func readCilium(v *values, minor int) ciliumState {
 			c.encryption = kind
 		}
 	}
-	c.hostRouting()
+	c.setHostRouting()
 	return c
 }
 
@@ -135,8 +135,8 @@ func (c ciliumState) masqueradeFallback() string {
 	return ""
 }
 
-// hostRouting sets legacy and asked by the agent's rules.
-func (c *ciliumState) hostRouting() {
+// setHostRouting sets legacy and asked by the agent's rules.
+func (c *ciliumState) setHostRouting() {
 	wish := c.at("enable-host-legacy-routing")
 	c.asked = wish.isOn() && wish.isGiven() && (len(wish.from) == 0 || slices.Contains(wish.from, "bpf.hostLegacyRouting"))
 	because := func(holds bool, why string) {
@@ -207,9 +207,9 @@ func (j *judge) showCilium(c ciliumState) {
 	j.addWire(cilium, encapsulation, decides, cmp.Or(c.encryption, "none"), how)
 }
 
-// ciliumHostRouting reports a fallback to iptables masquerading, and legacy host routing that the user did not request
+// judgeCiliumHostRouting reports a fallback to iptables masquerading, and legacy host routing that the user did not request
 // although eBPF serves Services or masquerades.
-func (j *judge) ciliumHostRouting(c ciliumState) {
+func (j *judge) judgeCiliumHostRouting(c ciliumState) {
 	if asked := c.at("enable-bpf-masquerade"); c.fallback != "" && asked.isGiven() {
 		j.addFinding("masquerade-fallback", asked, "enable-bpf-masquerade: true, and iptables masquerades: %s", c.fallback)
 	}
@@ -225,7 +225,7 @@ func (j *judge) ciliumHostRouting(c ciliumState) {
 	j.addFinding("host-routing-legacy", at, "host routing is legacy: %s", joinReasons(c.legacy))
 }
 
-func (j *judge) ciliumServices(c ciliumState) {
+func (j *judge) judgeCiliumServices(c ciliumState) {
 	if c.nodePort {
 		if g := c.at("bpf-lb-algorithm"); g.is("maglev") {
 			j.addFinding("maglev-scope", g, "bpf-lb-algorithm: maglev")
@@ -233,7 +233,7 @@ func (j *judge) ciliumServices(c ciliumState) {
 		if g := c.at("bpf-lb-acceleration"); g.isSet() && !g.is("disabled") {
 			j.addFinding("xdp-device", g, "bpf-lb-acceleration: %s", g.text)
 		}
-		j.ciliumDSR(c)
+		j.judgeCiliumDSR(c)
 	} else {
 		for _, p := range []string{"bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration", "bpf-lb-dsr-dispatch"} {
 			if g := c.at(p); g.isGiven() && !g.is(c.defaults[p]) {
@@ -241,7 +241,7 @@ func (j *judge) ciliumServices(c ciliumState) {
 			}
 		}
 	}
-	j.kubeProxyBeside(c.replaces, c.at("kube-proxy-replacement"), "kube-proxy-replacement")
+	j.judgeKubeProxyBeside(c.replaces, c.at("kube-proxy-replacement"), "kube-proxy-replacement")
 	host := j.agentEnv["KUBERNETES_SERVICE_HOST"]
 	proxy := j.proxyState()
 	if c.replaces && proxy.runs == no && j.agentEnv != nil && host.text == "" && c.at("k8s-api-server-urls").text == "" {
@@ -258,8 +258,8 @@ func (c ciliumState) servesByDSR() bool {
 	return c.nodePort && (mode.is("dsr") || mode.is("hybrid"))
 }
 
-// ciliumDSR applies the agent's checks of DSR.
-func (j *judge) ciliumDSR(c ciliumState) {
+// judgeCiliumDSR applies the agent's checks of DSR.
+func (j *judge) judgeCiliumDSR(c ciliumState) {
 	mode, dispatch := c.at("bpf-lb-mode"), c.at("bpf-lb-dsr-dispatch")
 	switch {
 	case !c.servesByDSR():
@@ -276,7 +276,7 @@ func (j *judge) ciliumDSR(c ciliumState) {
 	}
 }
 
-func (j *judge) ciliumRouting(c ciliumState) {
+func (j *judge) judgeCiliumRouting(c ciliumState) {
 	direct := c.at("auto-direct-node-routes")
 	switch {
 	case c.tunnel != "" && direct.isOn():
@@ -303,8 +303,8 @@ func (c ciliumState) routedElsewhere() bool {
 	return chained || ipam.is("eni") || ipam.is("azure") || ipam.is("alibabacloud") || ipam.is("delegated-plugin") || c.at("enable-endpoint-routes").isOn()
 }
 
-// ciliumCIDRs compares the ranges of pods: the cluster's, Cilium's pool and the natively routed one.
-func (j *judge) ciliumCIDRs(c ciliumState) {
+// judgeCiliumCIDRs compares the ranges of pods: the cluster's, Cilium's pool and the natively routed one.
+func (j *judge) judgeCiliumCIDRs(c ciliumState) {
 	cluster, cidr := j.podCIDR(), c.at("ipv4-native-routing-cidr")
 	if cluster.text == "" {
 		return
@@ -339,8 +339,8 @@ func FirstIPv4(list string) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// ciliumDevices applies the agent's checks of netkit, BBR, BIG TCP and rules that bypass conntrack.
-func (j *judge) ciliumDevices(c ciliumState) {
+// judgeCiliumDevices applies the agent's checks of netkit, BBR, BIG TCP and rules that bypass conntrack.
+func (j *judge) judgeCiliumDevices(c ciliumState) {
 	legacy := joinReasons(c.legacy)
 	if g := c.at("datapath-mode"); strings.HasPrefix(g.text, "netkit") && legacy != "" && c.minor >= 20 {
 		j.addFinding("netkit", g, "datapath-mode: %s, and host routing is legacy: %s", g.text, legacy)
@@ -374,8 +374,8 @@ func (j *judge) ciliumDevices(c ciliumState) {
 	}
 }
 
-// encryptedProfile names the lab's profile with the agent's encryption, or says that there is none.
-func (c ciliumState) encryptedProfile(legacy bool) string {
+// describeEncryptedProfile names the lab's profile with the agent's encryption, or says that there is none.
+func (c ciliumState) describeEncryptedProfile(legacy bool) string {
 	name := map[string]string{"": "cilium-native", "vxlan": "cilium-vxlan"}[c.tunnel]
 	if p, ok := profile.Lookup(name); !ok || p.WithEncryption(c.encryption).Encapsulation != c.encryption || legacy || c.servesByDSR() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").isOn() {
 		return "no profile encrypts Cilium's traffic so"
@@ -383,8 +383,8 @@ func (c ciliumState) encryptedProfile(legacy bool) string {
 	return "in the lab " + name + "(encryption=" + c.encryption + ")"
 }
 
-// ciliumProfile adds the profile that the options amount to.
-func (j *judge) ciliumProfile(c ciliumState) {
+// addCiliumProfile adds the profile that the options amount to.
+func (j *judge) addCiliumProfile(c ciliumState) {
 	var but []string
 	if !c.replaces {
 		but = append(but, "kube-proxy serves NodePorts and the node's own traffic; ClusterIPs of pods are translated per packet")
@@ -407,7 +407,7 @@ func (j *judge) ciliumProfile(c ciliumState) {
 		}
 		j.addUnmatched("GKE Dataplane V2, native routing: no profile describes it", append(but, "host routing is "+host)...)
 	case c.encryption != "":
-		j.addUnmatched("Cilium with "+c.encryption+": "+c.encryptedProfile(legacy), but...)
+		j.addUnmatched("Cilium with "+c.encryption+": "+c.describeEncryptedProfile(legacy), but...)
 	case c.chaining != "" && !strings.EqualFold(c.chaining, "portmap"):
 		j.addUnmatched("Cilium chained to "+c.chaining+": another plugin connects the pods", but...)
 	case mode.is("auto") && !legacy:

@@ -33,8 +33,8 @@ func (j *judge) podCIDR() value {
 	return value{}
 }
 
-// otherCNI reports whether a CNI is configured in addition to the distribution's own.
-func (j *judge) otherCNI() bool {
+// hasOtherCNI reports whether a CNI is configured in addition to the distribution's own.
+func (j *judge) hasOtherCNI() bool {
 	for name := range j.settled {
 		if name != kindnet {
 			return true
@@ -56,13 +56,13 @@ func (j *judge) judgeDistribution() {
 		}
 		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "multus" })
 		switch own := strings.Join(chosen, ", "); {
-		case j.otherCNI() || len(j.helm) > 0 || len(j.conflists) > 0:
+		case j.hasOtherCNI() || len(j.helm) > 0 || len(j.conflists) > 0:
 		case own == "none" || own == "":
 			j.markUnjudged("it installs no CNI: give what does", documentsOf("config.yaml of RKE2", j.Documents)...)
 		default:
 			j.markUnjudged("chart rke2-"+own+" decides the rest: give its HelmChartConfig, or the chart with --chart", documentsOf("config.yaml of RKE2", j.Documents)...)
 			if own == "canal" || own == flannel {
-				j.kubeProxyBeside(false, value{}, own)
+				j.judgeKubeProxyBeside(false, value{}, own)
 			}
 		}
 	}
@@ -71,10 +71,10 @@ func (j *judge) judgeDistribution() {
 		switch g, file := j.k3s.at("flannel-backend"), j.k3s.at("flannel-conf"); {
 		case file.isGiven():
 			j.markUnjudged("flannel-conf: "+file.text+" decides: give that file", documentsOf("config.yaml of K3s", j.Documents)...)
-		case g.is("none") && !j.otherCNI() && len(j.conflists) == 0:
+		case g.is("none") && !j.hasOtherCNI() && len(j.conflists) == 0:
 			j.markUnjudged("it installs no CNI: give what does", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none"):
-		case j.otherCNI():
+		case j.hasOtherCNI():
 			j.addFinding("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.sourceText())
 		case !slices.ContainsFunc(k3sBackends, g.is):
 			j.addFinding("flannel-backend", g, "flannel-backend: %s, and K3s has %s", g.text, strings.Join(k3sBackends, ", "))
@@ -93,16 +93,16 @@ func (j *judge) judgeDistribution() {
 	}
 	j.showValues("kind", j.kind, "networking.disableDefaultCNI", "networking.kubeProxyMode", "networking.podSubnet")
 	switch own := j.kind.at("networking.disableDefaultCNI"); {
-	case own.isOn() && !j.otherCNI() && len(j.conflists) == 0:
+	case own.isOn() && !j.hasOtherCNI() && len(j.conflists) == 0:
 		j.markUnjudged("it installs no CNI: give what does", documentsOf("Cluster", j.Documents)...)
 	case own.isOn():
-	case j.otherCNI():
+	case j.hasOtherCNI():
 		j.addFinding("two-cnis", own, "disableDefaultCNI is not true: kind installs its own CNI, and another is configured")
 	case j.settled[kindnet] == nil:
 		addProfile(j, "kindnetd", "kindnet of kind")
 	}
 	nodes := 0
-	for len(j.kind.below(fmt.Sprintf("nodes.%d", nodes))) > 0 {
+	for len(j.kind.leavesBelow(fmt.Sprintf("nodes.%d", nodes))) > 0 {
 		nodes++
 	}
 	if nodes > 1 {

@@ -65,7 +65,7 @@ type Rendered struct {
 
 func (c Chart) String() string { return "chart " + c.Name + " " + c.Version }
 
-// Origins of a setting.
+// Origins of a setting: given by the user, the default of a component, or forced by other settings.
 const (
 	Given   = "given"
 	Default = "default"
@@ -84,7 +84,7 @@ type Setting struct {
 	By string `json:"by"`
 }
 
-// Document describes one document.
+// Document is one YAML or JSON document of the inputs, as the report lists it.
 type Document struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
@@ -158,7 +158,7 @@ func Check(inputs []Input, known Known) (Report, error) {
 			switch s := (source{name: in.Name, unlined: in.Unlined}); {
 			case n.Kind == position.Mapping && len(n.Keys) > 0:
 				j.readDocument(s, n)
-			case areObjects(n):
+			case isObjectList(n):
 				j.readList(s, "", n, n)
 			case n.Kind != position.Mapping && n.Kind != position.Null:
 				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
@@ -173,7 +173,7 @@ func Check(inputs []Input, known Known) (Report, error) {
 		return Report{}, advice.With(faults, wayOut)
 	}
 	if len(j.Documents) == 0 && (known.Chart == nil || len(j.beside) > 0) {
-		return Report{}, nothingToJudge(j.beside)
+		return Report{}, nothingToJudgeError(j.beside)
 	}
 	j.renderValues()
 	j.judgeAll()
@@ -183,13 +183,13 @@ func Check(inputs []Input, known Known) (Report, error) {
 	return j.Report, nil
 }
 
-// areObjects reports whether n is a list of objects of Kubernetes, which older versions of calicoctl write.
-func areObjects(n *position.Node) bool {
+// isObjectList reports whether n is a list of objects of Kubernetes, which older versions of calicoctl write.
+func isObjectList(n *position.Node) bool {
 	return n.Kind == position.List && len(n.Items) > 0 && !slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.ScalarAt("kind") == "" })
 }
 
-// nothingToJudge returns the error that no input configures a network, with what each input has instead.
-func nothingToJudge(beside []Document) position.Faults {
+// nothingToJudgeError returns the error that no input configures a network, with what each input has instead.
+func nothingToJudgeError(beside []Document) position.Faults {
 	faults := position.Faults{{Message: "nothing to judge: no document configures a cluster's network (docs/reference/config.md lists what is read)"}}
 	for _, d := range beside {
 		faults = append(faults, position.Fault{File: d.File, Message: "has " + d.Kind})
@@ -315,8 +315,8 @@ func (j *judge) addWire(component, encapsulation string, by value, encryption st
 	j.Wire = append(j.Wire, Setting{component, Encryption, encryption, how.origin, how.by})
 }
 
-// wireMTU adds the MTU of pods to Wire, if it is given and not 0.
-func (j *judge) wireMTU(component string, g value) {
+// addWireMTU adds the MTU of pods to Wire, if it is given and not 0.
+func (j *judge) addWireMTU(component string, g value) {
 	if g.isGiven() && g.text != "" && g.text != "0" {
 		j.Wire = append(j.Wire, Setting{component, MTU, g.text, g.origin, g.by})
 	}

@@ -211,8 +211,8 @@ func (v *values) changedSetting(path string) (value, bool) {
 	return g, g.isSet() && !g.is(v.defaults[path]) || g.isGiven() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
 }
 
-// reportUnused adds a finding for each given setting that is not read. It ignores a setting whose value is the default. why is
-// the reason for the finding.
+// reportUnused adds a finding for each given setting that is not read. It ignores a setting whose value is the default.
+// why is the reason for the finding.
 func reportUnused(j *judge, v *values, why string, paths ...string) {
 	for _, p := range paths {
 		if g, is := v.changedSetting(p); is {
@@ -270,7 +270,7 @@ func setChainedTo(j *judge) {
 	case j.settled[azure] != nil && (mode.is("generic-veth") || j.agent.at("ipam").is("delegated-plugin")):
 		j.chainedTo = azure
 	case j.installation != nil:
-		operatorDefaults(j.installation)
+		setOperatorDefaults(j.installation)
 		j.chainedTo = map[string]string{"AmazonVPC": awsVPC, "AzureVNET": azure}[j.installation.at("cni.type").text]
 	case j.settled[antrea].at("trafficEncapMode").is("networkPolicyOnly"):
 		j.chainedTo = antrea
@@ -305,17 +305,17 @@ func addProfile(j *judge, name, title string, but ...string) {
 	j.addUnmatched(title+": no profile describes it", but...)
 }
 
-// agentRefuses adds the finding that the agent of a CNI exits because of a setting.
-func agentRefuses(j *judge, g value, saw string) {
+// addRefusal adds the finding that the agent of a CNI exits because of a setting.
+func addRefusal(j *judge, g value, saw string) {
 	j.addFinding("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
 }
 
-// oneOf reports whether a setting is one of words. It adds a finding for any other value.
-func oneOf(j *judge, v *values, path string, words ...string) bool {
+// isOneOf reports whether a setting is one of words. It adds a finding for any other value.
+func isOneOf(j *judge, v *values, path string, words ...string) bool {
 	g := v.at(path)
 	if slices.ContainsFunc(words, g.is) {
 		return true
 	}
-	agentRefuses(j, g, "is not one of "+strings.Join(words, ", "))
+	addRefusal(j, g, "is not one of "+strings.Join(words, ", "))
 	return false
 }

@@ -12,7 +12,7 @@ const flannel = "flannel"
 // netconfDefaults are the defaults of net-conf.json.
 var netconfDefaults = values{reader: flannel, defaults: map[string]string{"Backend.Type": "vxlan"}}
 
-// backend is a backend of flannel: how packets travel between nodes.
+// backend describes how a backend of flannel carries packets between nodes.
 type backend struct {
 	// profile is the profile with the backend, "" without one. encapsulation is "" if unknown.
 	profile, encapsulation string
@@ -48,14 +48,14 @@ func (j *judge) judgeFlannel() {
 		j.addUnmatched("none: flannel has no backend " + kind.text)
 		return
 	}
-	for _, g := range j.netconf.below("Backend") {
+	for _, g := range j.netconf.leavesBelow("Backend") {
 		option := strings.TrimPrefix(g.path, "Backend.")
 		if g.isSet() && option != "Type" && option != "Name" && !slices.Contains(b.reads, option) {
 			j.addFinding("not-used", g, "%s: %s with backend %s", g.path, g.text, kind.text)
 		}
 	}
-	flannelRefusals(j)
-	j.flannelWire(component, b, kind)
+	judgeFlannelRefusals(j)
+	j.addFlannelWire(component, b, kind)
 	var but []string
 	if g := j.netconf.at("Backend.DirectRouting"); g.isOn() && (kind.is("vxlan") || kind.is("ipip")) {
 		j.addFinding("cross-subnet", g, "Backend.DirectRouting: true")
@@ -64,7 +64,7 @@ func (j *judge) judgeFlannel() {
 	if port := j.netconf.at("Backend.Port"); kind.is("vxlan") && port.text == "4789" {
 		but = append(but, "UDP port 4789 in place of 8472")
 	}
-	j.kubeProxyBeside(false, value{}, component)
+	j.judgeKubeProxyBeside(false, value{}, component)
 	switch {
 	case j.canal:
 		if b.mtu > 0 {
@@ -81,8 +81,8 @@ func (j *judge) judgeFlannel() {
 	}
 }
 
-// flannelRefusals applies flannel's checks of its networks: each node takes a subnet, and four must fit.
-func flannelRefusals(j *judge) {
+// judgeFlannelRefusals applies flannel's checks of its networks: each node takes a subnet, and four must fit.
+func judgeFlannelRefusals(j *judge) {
 	for _, family := range []struct {
 		enable, network, length string
 		longest                 int
@@ -91,18 +91,18 @@ func flannelRefusals(j *judge) {
 		p, err := netip.ParsePrefix(network.text)
 		switch n := length.number(); {
 		case on.isOn() && network.text == "":
-			agentRefuses(j, on, "without "+family.network)
+			addRefusal(j, on, "without "+family.network)
 		case on.isGiven() && !on.isOn(), network.text == "", n == 0:
 		case n > family.longest:
-			agentRefuses(j, length, fmt.Sprintf("is longer than %d", family.longest))
+			addRefusal(j, length, fmt.Sprintf("is longer than %d", family.longest))
 		case err == nil && n < p.Bits()+2:
-			agentRefuses(j, length, "does not fit four times into "+network.text)
+			addRefusal(j, length, "does not fit four times into "+network.text)
 		}
 	}
 }
 
-// flannelWire adds to Wire how packets travel between nodes.
-func (j *judge) flannelWire(component string, b backend, kind value) {
+// addFlannelWire adds to Wire how packets travel between nodes.
+func (j *judge) addFlannelWire(component string, b backend, kind value) {
 	encapsulation, encryption := b.encapsulation, "none"
 	if direct := j.netconf.at("Backend.DirectRouting"); direct.isOn() && slices.Contains(b.reads, "DirectRouting") {
 		encapsulation += " between subnets"
@@ -116,12 +116,12 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 		pods, why := remainingMTU(g.number(), layers)
 		g.by = fmt.Sprintf("%s: %d less %s", g.by, g.number(), why)
 		g.text = fmt.Sprint(pods)
-		j.wireMTU(component, g)
+		j.addWireMTU(component, g)
 	}
 	if slices.Contains(b.reads, "MTU") {
 		j.judgeUnderlayMTU(j.netconf.at("Backend.MTU"))
 	}
-	j.wireMTU(component, j.podMTU)
+	j.addWireMTU(component, j.podMTU)
 }
 
 // judgePlugin judges the plugins of a CNI configuration list, and adds the profile of a plugin without a daemon.
@@ -132,7 +132,7 @@ func (j *judge) judgePlugin() {
 		}
 	}
 	if len(j.plugins) > 0 {
-		j.markUnjudged(j.conflistWhy(), j.conflists...)
+		j.markUnjudged(j.conflistReason(), j.conflists...)
 		j.showSetting(j.plugins[0], "plugins", strings.Join(j.plugins, ", "), Given, "the CNI configuration list")
 	}
 }

@@ -83,8 +83,8 @@ func (j *judge) proxyState() proxyState {
 	return proxyState{}
 }
 
-// proxyObject reads the DaemonSet of kube-proxy. It ignores a DaemonSet that runs on no node.
-func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
+// readProxyDaemon reads the DaemonSet of kube-proxy. It ignores a DaemonSet that runs on no node.
+func readProxyDaemon(j *judge, s source, root string, n, spec *position.Node) {
 	if n.ScalarAt("status", "desiredNumberScheduled") == "0" || spec.At("nodeSelector", "non-calico") != nil {
 		return // stopped by a selector that no node has, as in Calico's documentation
 	}
@@ -96,9 +96,9 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	}
 }
 
-// withoutProxy reports whether a file of kubeadm disables kube-proxy. It stores the setting that disables it, and the
+// disablesProxy reports whether a file of kubeadm disables kube-proxy. It stores the setting that disables it, and the
 // podSubnet if the file has one.
-func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
+func disablesProxy(j *judge, kind string, s source, n *position.Node) bool {
 	if at := n.At("networking", "podSubnet"); kind == "ClusterConfiguration" && at != nil {
 		j.podSubnet = s.newValue("networking.podSubnet", at, at.Text)
 	}
@@ -123,9 +123,9 @@ func proxyArg(d *values) string {
 	return "iptables"
 }
 
-// kubeProxyBeside reports a kube-proxy in addition to a CNI that replaces it, and a cluster in which neither serves Services.
-// at is the setting that decides whether the CNI replaces kube-proxy, what its name.
-func (j *judge) kubeProxyBeside(replaces bool, at value, what string) {
+// judgeKubeProxyBeside reports a kube-proxy in addition to a CNI that replaces it, and a cluster in which neither serves
+// Services. at is the setting that decides whether the CNI replaces kube-proxy. what names the CNI or that setting.
+func (j *judge) judgeKubeProxyBeside(replaces bool, at value, what string) {
 	switch proxy := j.proxyState(); {
 	case replaces && proxy.runs == yes:
 		j.addFinding("kube-proxy-beside", at, "%s, and kube-proxy runs: %s", strings.TrimSpace(what+" "+at.text), proxy.why)
@@ -140,7 +140,7 @@ func (j *judge) judgeKubeProxy() {
 	switch state.runs {
 	case yes:
 		j.showSetting(kubeProxy, "runs", strings.TrimSuffix("yes, mode "+state.mode, ", mode "), cmp.Or(state.at.origin, Default), state.why)
-		j.proxyMode(state)
+		j.judgeProxyMode(state)
 	case no:
 		j.showSetting(kubeProxy, "runs", "no", state.at.origin, state.why)
 	}
@@ -153,7 +153,7 @@ func (j *judge) judgeKubeProxy() {
 	}
 	mode := strings.ToLower(cmp.Or(v.at("mode").text, "iptables"))
 	for _, section := range []string{"iptables", "ipvs", "nftables"} {
-		for _, g := range v.below(section) {
+		for _, g := range v.leavesBelow(section) {
 			borrowed := mode == "ipvs" && strings.HasPrefix(g.path, "iptables.masquerade") // ipvs mode reads these
 			if section != mode && g.isSet() && !borrowed {
 				j.addFinding("not-used", g, "%s: %s in mode %s", g.path, g.text, mode)
@@ -168,7 +168,7 @@ func (j *judge) judgeKubeProxy() {
 	}
 }
 
-func (j *judge) proxyMode(state proxyState) {
+func (j *judge) judgeProxyMode(state proxyState) {
 	switch strings.ToLower(state.mode) {
 	case "", "iptables": // a DaemonSet alone does not show the mode
 	case "nftables":

@@ -46,7 +46,8 @@ func (c ciliumState) ciliumLayers() []layerOf {
 	return layers
 }
 
-// remainingMTU returns the bytes that remain of an MTU inside layers, and what is subtracted: "50 for VXLAN and 77 for IPsec".
+// remainingMTU returns the bytes that remain of an MTU inside layers, and what is subtracted: "50 for VXLAN and 77 for
+// IPsec".
 func remainingMTU(mtu int, layers []layerOf) (int, string) {
 	var parts []string
 	for _, l := range layers {
@@ -56,9 +57,9 @@ func remainingMTU(mtu int, layers []layerOf) (int, string) {
 	return mtu, strings.Join(parts, " and ")
 }
 
-// ciliumMTU judges the MTU setting, which must be the underlay's. It shows the MTU of routes between pods that follows from
-// it, and reports what encryption between nodes leaves.
-func (j *judge) ciliumMTU(c ciliumState) {
+// judgeCiliumMTU judges the MTU setting, which must be the underlay's. It shows the MTU of routes between pods that
+// follows from it, and reports what encryption between nodes leaves.
+func (j *judge) judgeCiliumMTU(c ciliumState) {
 	g := c.at("mtu")
 	j.judgeUnderlayMTU(g)
 	base := g.number()
@@ -83,15 +84,15 @@ func (j *judge) ciliumMTU(c ciliumState) {
 	}
 }
 
-// judgeUnderlayMTU judges a setting that should be the underlay's MTU. If the real MTU is unknown, it reports a value that is common
-// for pods.
+// judgeUnderlayMTU judges a setting that should be the underlay's MTU. If the real MTU is unknown, it reports a value
+// that is common for pods.
 func (j *judge) judgeUnderlayMTU(g value) {
 	mtu := g.number()
 	switch {
 	case mtu == 0 || !g.isGiven():
 	case j.known.Underlay == 0 && podsOften[mtu]:
 		j.addFinding("mtu-is-underlay", g, "%s: %d is what pods often have over an underlay of %d: a guess; --underlay-mtu %d says that it is the NICs'",
-			g.path, mtu, roundUp(mtu), mtu)
+			g.path, mtu, usualUnderlayMTU(mtu), mtu)
 	case j.known.Underlay == 0:
 	case mtu > j.known.Underlay:
 		j.addFinding("mtu-too-large", g, "%s: %d, and the underlay has %d", g.path, mtu, j.known.Underlay)
@@ -103,16 +104,16 @@ func (j *judge) judgeUnderlayMTU(g value) {
 // podsOften are common MTUs of pods over underlays of 1500 and 9000 bytes.
 var podsOften = map[int]bool{1480: true, 1450: true, 1440: true, 1430: true, 1420: true, 1405: true, 8950: true, 8951: true, 8920: true}
 
-// roundUp returns the usual MTU of an underlay over which pods have this MTU: 1500 or 9000 bytes.
-func roundUp(mtu int) int {
+// usualUnderlayMTU returns the usual MTU of an underlay over which pods have this MTU: 1500 or 9000 bytes.
+func usualUnderlayMTU(mtu int) int {
 	if mtu > usualMTU {
 		return 9000
 	}
 	return usualMTU
 }
 
-// judgePodMTU reports a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is unknown, it
-// assumes 1500, unless the pods' MTU is larger: then it shows the underlay MTU that is required.
+// judgePodMTU reports a pod MTU that exceeds what an encapsulation leaves of the underlay's. If the underlay's MTU is
+// unknown, it assumes 1500, unless the pods' MTU is larger: then it shows the underlay MTU that is required.
 func (j *judge) judgePodMTU(component string, g value, layers []layerOf) {
 	mtu := g.number()
 	if mtu == 0 || !g.isGiven() || len(layers) == 0 {

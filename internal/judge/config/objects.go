@@ -70,8 +70,8 @@ func (j *judge) readDocument(s source, n *position.Node) {
 	}
 }
 
-// readList reads the items of a List as kubectl and calicoctl write it. Items of a typed list, such as an IPPoolList, need no
-// kind.
+// readList reads the items of a List as kubectl and calicoctl write it. Items of a typed list, such as an IPPoolList,
+// need no kind.
 func (j *judge) readList(s source, kind string, n, items *position.Node) {
 	for _, item := range items.Items {
 		if item.Kind != position.Mapping {
@@ -84,7 +84,8 @@ func (j *judge) readList(s source, kind string, n, items *position.Node) {
 	}
 }
 
-// readObject reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
+// readObject reads one object of Kubernetes. It reports whether the object configures the network, and why it was not
+// judged.
 func (j *judge) readObject(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
 	name := nameOf(n)
 	if kind == "NetworkPolicy" {
@@ -96,10 +97,10 @@ func (j *judge) readObject(kind string, s source, n *position.Node) (notJudged s
 	if carries && kind == "ClusterConfig" { // of eksctl, whose other files are not relevant
 		return j.readCarrier(carried, s, n)
 	}
-	if withoutProxy(j, kind, s, n) && kind == "InitConfiguration" {
+	if disablesProxy(j, kind, s, n) && kind == "InitConfiguration" {
 		return "", true
 	}
-	if why, unread := j.unreadObject(kind, s, n); unread {
+	if why, unread := j.readCNIObject(kind, s, n); unread {
 		return why, true
 	}
 	if carries {
@@ -114,13 +115,13 @@ func (j *judge) readObject(kind string, s source, n *position.Node) (notJudged s
 	}
 	switch kind {
 	case "Installation":
-		findSecond(j, "Installation", s, n, n.At("spec"))
+		addSecondFault(j, "Installation", s, n, n.At("spec"))
 		relevant = readInto(&j.installation, installationDefaults, s, "spec", n.At("spec"))
 	case "FelixConfiguration":
 		if strings.HasPrefix(name, "node.") {
 			return "it is of one node (" + strings.TrimPrefix(name, "node.") + "): give the one called default, or this one alone as default", true
 		}
-		findSecond(j, "FelixConfiguration", s, n, n.At("spec"))
+		addSecondFault(j, "FelixConfiguration", s, n, n.At("spec"))
 		relevant = readInto(&j.felix, felixDefaults, s, "spec", n.At("spec"))
 	case "BGPConfiguration":
 		if name == "default" {
@@ -146,7 +147,7 @@ func (j *judge) readObject(kind string, s source, n *position.Node) (notJudged s
 			j.pluginBut = append(j.pluginBut, further)
 		}
 	case "ConfigMap":
-		relevant = j.configMap(s, n)
+		relevant = j.readConfigMap(s, n)
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
 		relevant = j.readWorkload(kind, s, n)
 	}
@@ -159,8 +160,8 @@ func (j *judge) readObject(kind string, s source, n *position.Node) (notJudged s
 	return "", relevant
 }
 
-// readInto adds the leaves of n, which is at the path root of its document, to *v. If *v is nil, it starts with the defaults.
-// It always returns true.
+// readInto adds the leaves of n, which is at the path root of its document, to *v. If *v is nil, it starts with the
+// defaults. It always returns true.
 func readInto(v **values, defaults values, s source, root string, n *position.Node) bool {
 	*v = cmp.Or(*v, defaults.emptyCopy())
 	(*v).addLeaves(s, root, n)
@@ -170,7 +171,7 @@ func readInto(v **values, defaults values, s source, root string, n *position.No
 // hashed matches the suffix that Kustomize adds to the name of a ConfigMap.
 var hashed = pattern.New(`-[245-9bcdfghkmt]{10}$`)
 
-// nameOf returns the name of an object.
+// nameOf returns the name of an object. It removes the suffix that Kustomize adds to the name of a ConfigMap.
 func nameOf(n *position.Node) string {
 	name := n.ScalarAt("metadata", "name")
 	if n.ScalarAt("kind") == "ConfigMap" {
@@ -186,9 +187,9 @@ type first struct {
 	says []leaf
 }
 
-// findSecond adds a fault for a second object of a kind that exists once in a cluster, in the same input and with other
+// addSecondFault adds a fault for a second object of a kind that exists once in a cluster, in the same input and with other
 // content. A later input may be a patch.
-func findSecond(j *judge, what string, s source, n, says *position.Node) {
+func addSecondFault(j *judge, what string, s source, n, says *position.Node) {
 	if s.chart != "" || s.unlined {
 		return
 	}
@@ -214,12 +215,12 @@ func (j *judge) readEmbedded(s source, key string, content *position.Node, read 
 	return found
 }
 
-// configMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy. It returns false for any other.
-func (j *judge) configMap(s source, n *position.Node) bool {
+// readConfigMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy. It returns false for any other.
+func (j *judge) readConfigMap(s source, n *position.Node) bool {
 	name, data := nameOf(n), n.At("data")
 	switch name {
 	case "cilium-config":
-		findSecond(j, "ConfigMap cilium-config", s, n, data)
+		addSecondFault(j, "ConfigMap cilium-config", s, n, data)
 		j.agentFiles = append(j.agentFiles, len(j.Documents))
 		return readInto(&j.agent, agentDefaults, s, "data", data)
 	case "kubernetes-services-endpoint":
@@ -234,10 +235,10 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 		found = j.readEmbedded(s, key, content, func(s source, inner *position.Node) bool {
 			switch {
 			case key == "net-conf.json":
-				findSecond(j, "net-conf.json", s, n, inner)
+				addSecondFault(j, "net-conf.json", s, n, inner)
 				readInto(&j.netconf, netconfDefaults, s, "data."+key, inner)
 			case inner.ScalarAt("kind") == "KubeProxyConfiguration":
-				findSecond(j, "KubeProxyConfiguration", s, n, inner)
+				addSecondFault(j, "KubeProxyConfiguration", s, n, inner)
 				readInto(&j.proxy, proxyDefaults, s, "data."+key, inner)
 			default:
 				return false
@@ -252,8 +253,8 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	return found
 }
 
-// readWorkload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota. It returns
-// false if there is neither.
+// readWorkload reads the settings in an agent's DaemonSet, and CPU limits: a benchmark with a limit measures the quota.
+// It returns false if there is neither.
 func (j *judge) readWorkload(kind string, s source, n *position.Node) bool {
 	root, spec := "spec.template.spec", n.At("spec", "template", "spec")
 	if spec == nil {
@@ -267,10 +268,10 @@ func (j *judge) readWorkload(kind string, s source, n *position.Node) bool {
 	v.addLeaves(s, root+".containers", containers)
 	switch {
 	case kind == "DaemonSet" && name == "calico-node":
-		j.calicoNode(containerEnv(v))
+		j.readCalicoNode(containerEnv(v))
 		return true
 	case kind == "DaemonSet" && name == kubeProxy && s.chart == "":
-		proxyObject(j, s, root, n, spec)
+		readProxyDaemon(j, s, root, n, spec)
 		return true
 	case kind == "DaemonSet" && (name == "cilium" || name == "anetd"):
 		if name == "anetd" {
@@ -308,8 +309,8 @@ func containerEnv(containers *values) map[string]value {
 			continue
 		}
 		v := containers.at(item + ".value")
-		if v.text == "" && len(containers.below(item+".valueFrom")) > 0 {
-			v = containers.below(item + ".valueFrom")[0]
+		if v.text == "" && len(containers.leavesBelow(item+".valueFrom")) > 0 {
+			v = containers.leavesBelow(item + ".valueFrom")[0]
 		}
 		if _, first := env[g.text]; v.text != "" && !first {
 			env[g.text] = v
@@ -330,7 +331,7 @@ func (j *judge) readConflist(s source, n *position.Node) bool {
 	}
 	for _, p := range plugins {
 		types = append(types, p.ScalarAt("type"))
-		pluginSettings(j, s, p)
+		readPluginSettings(j, s, p)
 		if c, _ := profile.CNIOfPlugin(p.ScalarAt("type")); c.Name == azure {
 			v := &values{}
 			v.addLeaves(s, "", p)
@@ -345,8 +346,8 @@ func (j *judge) readConflist(s source, n *position.Node) bool {
 // modesOf are the mode values of plugins; the first is the profile's.
 var modesOf = map[string][]string{"macvlan": {"bridge", "private", "vepa", "passthru"}, "ipvlan": {"l2", "l3", "l3s"}}
 
-// pluginSettings reads the settings of a plugin that change what is measured, or that it refuses.
-func pluginSettings(j *judge, s source, p *position.Node) {
+// readPluginSettings reads the settings of a plugin that change what is measured, or that it refuses.
+func readPluginSettings(j *judge, s source, p *position.Node) {
 	v := &values{}
 	v.addLeaves(s, "", p)
 	modes, mode := modesOf[p.ScalarAt("type")], v.at("mode")
@@ -355,30 +356,30 @@ func pluginSettings(j *judge, s source, p *position.Node) {
 	case slices.Contains(modes, mode.text):
 		j.pluginBut = append(j.pluginBut, "mode "+mode.text+" in place of "+modes[0])
 	default:
-		agentRefuses(j, mode, "is not one of "+strings.Join(modes, ", "))
+		addRefusal(j, mode, "is not one of "+strings.Join(modes, ", "))
 	}
 	for _, way := range []string{"ingress", "egress"} {
 		rate, burst := v.at(way+"Rate"), v.at(way+"Burst")
 		switch {
 		case p.ScalarAt("type") != "bandwidth":
 		case rate.number() > 0 && burst.number() == 0:
-			agentRefuses(j, rate, "without "+burst.path)
+			addRefusal(j, rate, "without "+burst.path)
 		case rate.number() > 0:
 			j.pluginBut = append(j.pluginBut, "bandwidth holds each pod to "+rate.path+": "+rate.text+" bit/s, which is what a benchmark then measures")
 		case burst.number() > 0:
-			agentRefuses(j, burst, "without "+rate.path)
+			addRefusal(j, burst, "without "+rate.path)
 		}
 	}
 }
 
-// readBareDocument reads a document without a kind, which it identifies by its keys. A document that it does not recognize may be values
-// of a chart.
+// readBareDocument reads a document without a kind, which it identifies by its keys. A document that it does not
+// recognize may be values of a chart.
 func (j *judge) readBareDocument(doc Document, s source, n *position.Node) {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })
 	}
 	cni := n.At("cni")
-	why, isForeign := foreignWhy("", n)
+	why, isForeign := foreignReason("", n)
 	carried, carries := bareCarrier(n)
 	switch {
 	case has("cniVersion"):
@@ -403,7 +404,7 @@ func (j *judge) readBareDocument(doc Document, s source, n *position.Node) {
 	case isForeign:
 		doc.Kind, doc.NotJudged = "a document without a kind", why
 	case j.chart != nil:
-		doc.Kind = j.valuesOf(j.chart, s, n)
+		doc.Kind = j.addChartValues(j.chart, s, n)
 	default:
 		doc.Kind, doc.NotJudged = j.judgeChartless(s, n)
 	}

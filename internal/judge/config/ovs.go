@@ -34,13 +34,13 @@ func judgeAntrea(j *judge, v *values) {
 	mode, tunnel, crypt := v.at("trafficEncapMode"), v.at("tunnelType"), v.at("trafficEncryptionMode")
 	proxy, all := v.at("antreaProxy.enable"), v.at("antreaProxy.proxyAll")
 	title := "Antrea, traffic mode " + mode.text + " (Open vSwitch)"
-	if !oneOf(j, v, mode.path, "encap", "noEncap", "hybrid", "networkPolicyOnly") || !oneOf(j, v, tunnel.path, "geneve", "vxlan", "gre", "stt") ||
-		!oneOf(j, v, crypt.path, "none", "IPsec", "WireGuard") {
+	if !isOneOf(j, v, mode.path, "encap", "noEncap", "hybrid", "networkPolicyOnly") || !isOneOf(j, v, tunnel.path, "geneve", "vxlan", "gre", "stt") ||
+		!isOneOf(j, v, crypt.path, "none", "IPsec", "WireGuard") {
 		j.addUnmatched("none: antrea-agent does not start")
 		return
 	}
 	tunnels, encrypts := mode.is("encap") || mode.is("hybrid"), !crypt.is("none")
-	antreaRefusals(j, v, encrypts)
+	judgeAntreaRefusals(j, v, encrypts)
 	encapsulation := "none"
 	var layers []layerOf
 	if tunnels {
@@ -64,7 +64,7 @@ func judgeAntrea(j *judge, v *values) {
 	}
 	j.addWire(antrea, encapsulation, mode, strings.ToLower(crypt.text), crypt)
 	mtu := v.at("defaultMTU")
-	j.wireMTU(antrea, mtu)
+	j.addWireMTU(antrea, mtu)
 	j.judgePodMTU(antrea, mtu, layers)
 	if base := j.known.Underlay; base > 0 && mtu.number() == 0 && len(layers) > 0 {
 		pods, why := remainingMTU(base, layers)
@@ -75,9 +75,9 @@ func judgeAntrea(j *judge, v *values) {
 		return
 	}
 	if all.isOn() {
-		j.kubeProxyBeside(true, all, all.path)
+		j.judgeKubeProxyBeside(true, all, all.path)
 	} else {
-		j.kubeProxyBeside(false, value{}, "Antrea without antreaProxy.proxyAll")
+		j.judgeKubeProxyBeside(false, value{}, "Antrea without antreaProxy.proxyAll")
 	}
 	if encrypts {
 		title += " with " + crypt.text
@@ -92,25 +92,25 @@ func judgeAntrea(j *judge, v *values) {
 	addProfile(j, name, title)
 }
 
-// antreaRefusals applies the checks that antrea-agent makes at its start.
-func antreaRefusals(j *judge, v *values, encrypts bool) {
+// judgeAntreaRefusals applies the checks that antrea-agent makes at its start.
+func judgeAntreaRefusals(j *judge, v *values, encrypts bool) {
 	mode, crypt, proxy := v.at("trafficEncapMode"), v.at("trafficEncryptionMode"), v.at("antreaProxy.enable")
 	plain := "with trafficEncapMode: " + mode.text
 	if encrypts && !mode.is("encap") {
-		agentRefuses(j, crypt, plain)
+		addRefusal(j, crypt, plain)
 	}
 	if !proxy.isOn() && !mode.is("encap") {
-		agentRefuses(j, proxy, plain)
+		addRefusal(j, proxy, plain)
 	}
 	if g := v.at("noSNAT"); g.isOn() && !mode.is("noEncap") && !mode.is("networkPolicyOnly") {
-		agentRefuses(j, g, plain)
+		addRefusal(j, g, plain)
 	}
 	if g := v.at("antreaProxy.defaultLoadBalancerMode"); g.is("dsr") {
 		switch {
 		case !v.at("featureGates.LoadBalancerModeDSR").isOn():
-			agentRefuses(j, g, "without featureGates.LoadBalancerModeDSR: true")
+			addRefusal(j, g, "without featureGates.LoadBalancerModeDSR: true")
 		case !mode.is("encap"):
-			agentRefuses(j, g, plain)
+			addRefusal(j, g, plain)
 		default:
 			j.addFinding("dsr-scope", g, "%s: dsr", g.path)
 		}
@@ -157,9 +157,9 @@ func judgeOVN(j *judge, v *values) {
 	}
 	j.addWire(ovn, encapsulation, transport, encryption, crypt)
 	if n, err := strconv.Atoi(mtu.text); err != nil || n < 576 || n > ovnLargest {
-		agentRefuses(j, mtu, "is not from 576 to "+strconv.Itoa(ovnLargest))
+		addRefusal(j, mtu, "is not from 576 to "+strconv.Itoa(ovnLargest))
 	}
-	j.wireMTU(ovn, mtu)
+	j.addWireMTU(ovn, mtu)
 	j.judgePodMTU(ovn, mtu, layers)
 	var but []string
 	if gateway.is("local") {
@@ -169,7 +169,7 @@ func judgeOVN(j *judge, v *values) {
 	if g := v.at("enable-udp-aggregation"); g.isOn() {
 		j.addFinding("udp-aggregation", g, "%s: true", g.path)
 	}
-	j.kubeProxyBeside(true, value{path: "OVN-Kubernetes"}, "OVN-Kubernetes")
+	j.judgeKubeProxyBeside(true, value{path: "OVN-Kubernetes"}, "OVN-Kubernetes")
 	if encryption != "none" || direct {
 		j.addUnmatched("OVN-Kubernetes (Open vSwitch), encapsulation "+encapsulation+", encryption "+encryption+": no profile describes it", but...)
 		return

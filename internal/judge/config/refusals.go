@@ -22,8 +22,8 @@ type refusal struct {
 // in cilium.go.
 var refusals = slices.Concat(valueRefusals, masqueradeRefusals, encryptionRefusals, routingRefusals)
 
-// ciliumRefusals finds what this version of the agent refuses.
-func (j *judge) ciliumRefusals(c ciliumState) {
+// judgeCiliumRefusals finds what this version of the agent refuses.
+func (j *judge) judgeCiliumRefusals(c ciliumState) {
 	for _, r := range refusals {
 		if c.minor < r.first || c.minor > cmp.Or(r.last, lastMinor) {
 			continue
@@ -44,7 +44,8 @@ func optionCheck(option string, holds func(c ciliumState) bool, why string) func
 	}
 }
 
-// optionOn returns a test whether an option is true; optionStated returns a test whether it has a text.
+// optionOn returns a function that reports whether an option is true. optionStated does the same for an option with any
+// text.
 func optionOn(option string) func(ciliumState) bool {
 	return func(c ciliumState) bool { return c.at(option).isOn() }
 }
@@ -81,17 +82,17 @@ func (c ciliumState) asksEBPF() bool {
 	return c.at("enable-bpf-masquerade").isOn() && (c.masqueradesIPv4() || c.masqueradesIPv6())
 }
 
-// exactWords returns a check that refuses values of an option other than known, in exactly this spelling.
-func exactWords(option string, known ...string) func(ciliumState) (value, string) {
-	return wordsBy(func(g value) bool { return slices.Contains(known, g.text) }, option, known)
+// exactWordCheck returns a check that refuses values of an option other than known, in exactly this spelling.
+func exactWordCheck(option string, known ...string) func(ciliumState) (value, string) {
+	return wordCheck(func(g value) bool { return slices.Contains(known, g.text) }, option, known)
 }
 
-// looseWords returns the same check as exactWords, but ignores case.
-func looseWords(option string, known ...string) func(ciliumState) (value, string) {
-	return wordsBy(func(g value) bool { return slices.ContainsFunc(known, g.is) }, option, known)
+// looseWordCheck returns the same check as exactWordCheck, but ignores case.
+func looseWordCheck(option string, known ...string) func(ciliumState) (value, string) {
+	return wordCheck(func(g value) bool { return slices.ContainsFunc(known, g.is) }, option, known)
 }
 
-func wordsBy(isKnown func(value) bool, option string, known []string) func(ciliumState) (value, string) {
+func wordCheck(isKnown func(value) bool, option string, known []string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		g, stated := c.statedAt(option)
 		if !stated || g.text == "" || isKnown(g) {
@@ -102,12 +103,12 @@ func wordsBy(isKnown func(value) bool, option string, known []string) func(ciliu
 }
 
 var valueRefusals = []refusal{
-	{"agent-value", 10, 12, looseWords("kube-proxy-replacement", "strict", "partial", "probe", "disabled")},
-	{"agent-value", 13, 13, looseWords("kube-proxy-replacement", "strict", "partial", "disabled")},
-	{"agent-value", 14, 15, looseWords("kube-proxy-replacement", "true", "false", "strict", "partial", "disabled")},
-	{"agent-value", 16, 0, looseWords("kube-proxy-replacement", "true", "false")},
-	{"agent-value", 10, 0, exactWords("routing-mode", "native", "tunnel")},
-	{"agent-value", 10, 0, exactWords("tunnel-protocol", "vxlan", "geneve")},
+	{"agent-value", 10, 12, looseWordCheck("kube-proxy-replacement", "strict", "partial", "probe", "disabled")},
+	{"agent-value", 13, 13, looseWordCheck("kube-proxy-replacement", "strict", "partial", "disabled")},
+	{"agent-value", 14, 15, looseWordCheck("kube-proxy-replacement", "true", "false", "strict", "partial", "disabled")},
+	{"agent-value", 16, 0, looseWordCheck("kube-proxy-replacement", "true", "false")},
+	{"agent-value", 10, 0, exactWordCheck("routing-mode", "native", "tunnel")},
+	{"agent-value", 10, 0, exactWordCheck("tunnel-protocol", "vxlan", "geneve")},
 	{"agent-value", 10, 0, func(c ciliumState) (value, string) {
 		id, name := c.at("cluster-id"), c.at("cluster-name")
 		if id.number() == 0 || name.text != "" && name.text != "default" {
@@ -115,8 +116,8 @@ var valueRefusals = []refusal{
 		}
 		return id, "cluster-id: " + id.text + " with the default of cluster-name"
 	}},
-	{"agent-value", 10, 18, nodePorts(ciliumState.servesNodePorts)},
-	{"agent-value", 19, 0, nodePorts(func(ciliumState) bool { return true })},
+	{"agent-value", 10, 18, nodePortCheck(ciliumState.servesNodePorts)},
+	{"agent-value", 19, 0, nodePortCheck(func(ciliumState) bool { return true })},
 	{"agent-value", 18, 0, optionCheck("bpf-lb-mode-annotation", func(c ciliumState) bool { return c.at("bpf-lb-mode").is("hybrid") }, "with bpf-lb-mode: hybrid")},
 	{"agent-value", 10, 0, func(c ciliumState) (value, string) {
 		if g := c.at("bpf-lb-maglev-table-size"); c.nodePort && c.at("bpf-lb-algorithm").is("maglev") && g.text != "" && !slices.Contains(maglevSizes, g.number()) {
@@ -124,7 +125,7 @@ var valueRefusals = []refusal{
 		}
 		return value{}, ""
 	}},
-	{"agent-value", 16, 0, exactWords("datapath-mode", "veth", "netkit", "netkit-l2", "lb-only", "auto")},
+	{"agent-value", 16, 0, exactWordCheck("datapath-mode", "veth", "netkit", "netkit-l2", "lb-only", "auto")},
 	{"address-family", 10, 0, func(c ciliumState) (value, string) {
 		g := c.at("enable-ipv4")
 		if g.isOn() || c.at("enable-ipv6").isOn() {
@@ -142,10 +143,10 @@ var maglevSizes = []int{251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521, 1
 
 func (c ciliumState) servesNodePorts() bool { return c.nodePort }
 
-// nodePorts returns a check of the load balancer's options for NodePorts. It applies if read returns true.
-func nodePorts(read func(c ciliumState) bool) func(ciliumState) (value, string) {
+// nodePortCheck returns a check of the load balancer's options for NodePorts. It applies if read returns true.
+func nodePortCheck(read func(c ciliumState) bool) func(ciliumState) (value, string) {
 	checks := []func(ciliumState) (value, string){
-		exactWords("bpf-lb-algorithm", "random", "maglev"), exactWords("bpf-lb-mode", "snat", "dsr", "hybrid"), exactWords("bpf-lb-dsr-dispatch", "opt", "ipip", "geneve"),
+		exactWordCheck("bpf-lb-algorithm", "random", "maglev"), exactWordCheck("bpf-lb-mode", "snat", "dsr", "hybrid"), exactWordCheck("bpf-lb-dsr-dispatch", "opt", "ipip", "geneve"),
 		func(c ciliumState) (value, string) {
 			g := c.at("node-port-range")
 			low, high, _ := strings.Cut(g.text, ",")
@@ -206,12 +207,12 @@ var routingRefusals = []refusal{
 	{"native-cidr", 10, 0, func(c ciliumState) (value, string) {
 		ipam := c.at("ipam")
 		cloud := ipam.is("eni") || ipam.is("alibabacloud")
-		return c.nativeCIDR("ipv4", c.masqueradesIPv4() && !cloud)
+		return c.nativeCIDRRefusal("ipv4", c.masqueradesIPv4() && !cloud)
 	}},
-	{"native-cidr", 12, 0, func(c ciliumState) (value, string) { return c.nativeCIDR("ipv6", c.masqueradesIPv6()) }},
+	{"native-cidr", 12, 0, func(c ciliumState) (value, string) { return c.nativeCIDRRefusal("ipv6", c.masqueradesIPv6()) }},
 	{"routing-refused", 16, 0, optionCheck("direct-routing-skip-unreachable", not(optionOn("auto-direct-node-routes")), "without auto-direct-node-routes: true")},
-	{"routing-refused", 10, 0, routerAddress(ciliumState.usesTunnel, "with a tunnel")},
-	{"routing-refused", 10, 18, routerAddress(func(c ciliumState) bool { return !c.usesTunnel() && !c.at("enable-endpoint-routes").isOn() },
+	{"routing-refused", 10, 0, routerAddressCheck(ciliumState.usesTunnel, "with a tunnel")},
+	{"routing-refused", 10, 18, routerAddressCheck(func(c ciliumState) bool { return !c.usesTunnel() && !c.at("enable-endpoint-routes").isOn() },
 		"without enable-endpoint-routes: true, before 1.19")},
 	{"routing-refused", 20, 0, optionCheck("fib-table-id-annotation", func(c ciliumState) bool { return len(c.legacy) > 0 }, "with legacy host routing")},
 	{"routing-refused", 10, 12, accelerationCheck(ciliumState.usesTunnel, "over a tunnel, before 1.13")},
@@ -226,16 +227,16 @@ var routingRefusals = []refusal{
 	{"ipam-refused", 16, 19, ipamModeCheck(optionOn("enable-ipv6"), "with IPv6, before 1.20", "eni")},
 	{"ipam-refused", 13, 0, ipamModeCheck(every(optionOn("enable-ipv4"), not(optionStated("local-router-ipv4"))), "without local-router-ipv4", "delegated-plugin")},
 	{"ipam-refused", 13, 0, ipamModeCheck(optionOn("enable-endpoint-health-checking"), "with enable-endpoint-health-checking: true", "delegated-plugin")},
-	{"iptables-rules", 10, 0, noRules(func(c ciliumState) bool {
+	{"iptables-rules", 10, 0, iptablesRulesCheck(func(c ciliumState) bool {
 		return c.at("enable-l7-proxy").isOn() && !(c.minor >= 20 && c.at("enable-bpf-tproxy").isOn())
 	}, "with enable-l7-proxy: true")},
-	{"iptables-rules", 20, 0, noRules(func(c ciliumState) bool { return c.replaces || c.at("enable-bpf-masquerade").isOn() },
+	{"iptables-rules", 20, 0, iptablesRulesCheck(func(c ciliumState) bool { return c.replaces || c.at("enable-bpf-masquerade").isOn() },
 		"with kube-proxy replaced or eBPF masquerading")},
 	{"netkit", 20, 0, optionCheck("enable-bpf-tproxy", func(c ciliumState) bool { return strings.HasPrefix(c.at("datapath-mode").text, "netkit") }, "with netkit devices")},
 }
 
-// nativeCIDR refuses native routing with masquerading if no option says which addresses need no masquerading.
-func (c ciliumState) nativeCIDR(family string, masquerades bool) (value, string) {
+// nativeCIDRRefusal refuses native routing with masquerading if no option says which addresses need no masquerading.
+func (c ciliumState) nativeCIDRRefusal(family string, masquerades bool) (value, string) {
 	option := family + "-native-routing-cidr"
 	agent := c.minor >= 15 && c.at("enable-ip-masq-agent").isOn()
 	if c.usesTunnel() || !masquerades || agent || c.at(option).text != "" {
@@ -244,8 +245,8 @@ func (c ciliumState) nativeCIDR(family string, masquerades bool) (value, string)
 	return c.at("routing-mode"), fmt.Sprintf("routing-mode: native with %s masquerading and without %s", strings.Replace(family, "ip", "IP", 1), option)
 }
 
-// routerAddress returns a check that refuses a local router's address.
-func routerAddress(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
+// routerAddressCheck returns a check that refuses a local router's address.
+func routerAddressCheck(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		for _, option := range []string{"local-router-ipv4", "local-router-ipv6"} {
 			if g := c.at(option); g.text != "" && holds(c) && !c.at("ipam").is("delegated-plugin") {
@@ -276,8 +277,8 @@ func ipamModeCheck(holds func(ciliumState) bool, why string, modes ...string) fu
 	}
 }
 
-// noRules returns a check that refuses install-iptables-rules: false.
-func noRules(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
+// iptablesRulesCheck returns a check that refuses install-iptables-rules: false.
+func iptablesRulesCheck(holds func(ciliumState) bool, why string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		if g := c.at("install-iptables-rules"); g.text != "" && !g.isOn() && holds(c) {
 			return g, "install-iptables-rules: " + g.text + " " + why

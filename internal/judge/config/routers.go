@@ -28,7 +28,7 @@ var kubeRouterDialect = dialect{
 // judgeKubeRouter judges kube-router's flags.
 func judgeKubeRouter(j *judge, v *values) {
 	var but []string
-	kubeRouterRefusals(j, v)
+	judgeKubeRouterRefusals(j, v)
 	overlay, kind, encap := v.at("enable-overlay"), v.at("overlay-type"), v.at("overlay-encap")
 	tunnel := map[string]string{"ipip": "ipip", "fou": "gue"}[strings.ToLower(encap.text)]
 	switch {
@@ -36,7 +36,7 @@ func judgeKubeRouter(j *judge, v *values) {
 		reportUnused(j, v, "with enable-overlay: false", kind.path, encap.path, "overlay-encap-port")
 		j.addWire(kubeRouter, "none", overlay, "none", overlay)
 		but = append(but, "the network must route pods' addresses between subnets")
-	case !oneOf(j, v, encap.path, "ipip", "fou"):
+	case !isOneOf(j, v, encap.path, "ipip", "fou"):
 	case kind.is("full"):
 		j.addWire(kubeRouter, tunnel, kind, "none", overlay)
 		but = append(but, "a tunnel ("+tunnel+") for each other node, in its subnet, too")
@@ -53,7 +53,7 @@ func judgeKubeRouter(j *judge, v *values) {
 	if encap.is("ipip") {
 		reportUnused(j, v, "with overlay-encap: ipip", "overlay-encap-port")
 	}
-	j.wireMTU(kubeRouter, v.at("plugins.0.mtu"))
+	j.addWireMTU(kubeRouter, v.at("plugins.0.mtu"))
 	if v.at("run-firewall").isOn() {
 		j.addFinding("pods-linear", v.at("run-firewall"), "run-firewall: kube-router has about four rules of FORWARD for each pod of the node")
 		if g := v.at("use-nftables-for-netpol"); g.isOn() {
@@ -64,7 +64,7 @@ func judgeKubeRouter(j *judge, v *values) {
 		but = append(but, "no rules for policies")
 	}
 	proxy := v.at("run-service-proxy")
-	j.kubeProxyBeside(proxy.isOn(), proxy, "run-service-proxy")
+	j.judgeKubeProxyBeside(proxy.isOn(), proxy, "run-service-proxy")
 	if proxy.isOn() {
 		but = append(but, "it serves Services itself, by IPVS")
 	} else {
@@ -73,17 +73,17 @@ func judgeKubeRouter(j *judge, v *values) {
 	addProfile(j, kubeRouter, "kube-router", but...)
 }
 
-// kubeRouterRefusals applies the checks that kube-router makes at its start.
-func kubeRouterRefusals(j *judge, v *values) {
+// judgeKubeRouterRefusals applies the checks that kube-router makes at its start.
+func judgeKubeRouterRefusals(j *judge, v *values) {
 	if four := v.at("enable-ipv4"); !four.isOn() && !v.at("enable-ipv6").isOn() {
-		agentRefuses(j, four, "without enable-ipv6: true")
+		addRefusal(j, four, "without enable-ipv6: true")
 	}
 	if port, is := v.changedSetting("overlay-encap-port"); is && (port.number() < 1024 || port.number() > 65535) {
-		agentRefuses(j, port, "is not from 1024 to 65535")
+		addRefusal(j, port, "is not from 1024 to 65535")
 	}
 	ips, numbers := v.at("peer-router-ips"), v.at("peer-router-asns")
 	if count := func(g value) int { return len(strings.FieldsFunc(g.text, func(r rune) bool { return r == ',' })) }; count(ips) != count(numbers) {
-		agentRefuses(j, ips, fmt.Sprintf("with peer-router-asns: %s: there must be as many", numbers.text))
+		addRefusal(j, ips, fmt.Sprintf("with peer-router-asns: %s: there must be as many", numbers.text))
 	}
 }
 
@@ -153,7 +153,7 @@ func judgeAzure(j *judge, v *values) {
 		}
 	case mode.is("transparent"), azureLists[list.text] == azure:
 		j.addWire(azure, "none", none, "none", none)
-		j.kubeProxyBeside(false, value{}, "Azure CNI")
+		j.judgeKubeProxyBeside(false, value{}, "Azure CNI")
 		addProfile(j, "azure", "Azure CNI (transparent)")
 	case mode.text != "":
 		j.addUnmatched(fmt.Sprintf("Azure CNI in mode %s: no profile describes it", mode.text))

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// The state that components print, which is not YAML.
+// Patterns that recognize the state that components print. It is not YAML.
 var (
 	ciliumStatus  = pattern.New(`(?m)^ *(?:KubeProxyReplacement|Cilium health daemon):\s`)
 	ciliumSummary = pattern.New(`(?m)/¯¯\\.*Cilium:|^ *\\__/.*Operator:`)
@@ -27,18 +27,18 @@ func readPrintedState(j *judge, in Input) bool {
 	}
 	switch {
 	case ciliumStatus.MatchString(in.Text):
-		ciliumInForce(j, in)
+		readCiliumStatus(j, in)
 		return true
 	case ciliumSummary.MatchString(in.Text):
 		return unread("output of cilium status", "it says which components run, and not how: give that of cilium-dbg status, or ConfigMap cilium-config")
 	case calicoStatus.MatchString(in.Text):
 		return unread("output of calicoctl node status", "it says which BGP peers are up, and not the configuration: give Installation, FelixConfiguration and IPPools")
 	}
-	return optionsInForce(j, in)
+	return readOptionTable(j, in)
 }
 
-// optionsInForce reads the table of options that cilium config view prints. It returns false for any other text.
-func optionsInForce(j *judge, in Input) bool {
+// readOptionTable reads the table of options that cilium config view prints. It returns false for any other text.
+func readOptionTable(j *judge, in Input) bool {
 	var options []value
 	known, number := 0, 0
 	for line := range strings.Lines(in.Text) {
@@ -67,8 +67,8 @@ func optionsInForce(j *judge, in Input) bool {
 	return true
 }
 
-// ciliumInForce reads the output of cilium-dbg status. Its options are in force already, so it adds no findings.
-func ciliumInForce(j *judge, in Input) {
+// readCiliumStatus reads the output of cilium-dbg status. Its options are in force already, so it adds no findings.
+func readCiliumStatus(j *judge, in Input) {
 	agent := agentDefaults.emptyCopy()
 	version, number := "", 0
 	for line := range strings.Lines(in.Text) {
@@ -91,7 +91,7 @@ func ciliumInForce(j *judge, in Input) {
 		of = singleMinor(n, "the output")
 	}
 	part := &judge{faults: j.faults, known: Known{Version: version}, objects: objects{agent: agent}}
-	part.ciliumOf(of)
+	part.judgeCiliumVersion(of)
 	j.showSetting(cilium, "version", of.rangeText(), Given, in.Name)
 	for _, s := range part.Settings {
 		if _, stated := agent.statedAt(s.Name); stated || slices.Contains([]string{"masquerading", "host routing"}, s.Name) {

@@ -26,7 +26,7 @@ func (j *judge) renderValues() {
 	case j.chart == nil:
 		return
 	case len(j.given) == 0 && len(j.Documents) > 0:
-		if !j.otherCNI() && len(j.plugins) == 0 && !j.Inconclusive() {
+		if !j.hasOtherCNI() && len(j.plugins) == 0 && !j.Inconclusive() {
 			j.Documents = append(j.Documents, Document{File: j.chart.String(), Kind: "chart", NotJudged: "no file has values for it; --set KEY=VALUE gives one"})
 		}
 		return
@@ -123,8 +123,8 @@ func (j *judge) otherValueMatters(t *tracer, all map[string]any, path string) bo
 	return err != nil || len(t.changesIn(objectsOf(rendered))) > 0
 }
 
-// agreesWithOther reports whether another given value has the same effect as the value at path, as eni.enabled and ipam.mode=eni
-// do: neither overrules the other.
+// agreesWithOther reports whether another given value has the same effect as the value at path, as eni.enabled and
+// ipam.mode=eni do: neither overrules the other.
 func (j *judge) agreesWithOther(t *tracer, all map[string]any, at map[string]value, path string) bool {
 	for other := range at {
 		if other == path {
@@ -265,7 +265,8 @@ func (t *tracer) changesIn(other []object) []change {
 	return found
 }
 
-// recordDecision records that the given value g decides the leaf of c. The caller has seen the leaf change when g was left out.
+// recordDecision records that the given value g decides the leaf of c. The caller has seen the leaf change when g was
+// left out.
 func (t *tracer) recordDecision(c change, g value) {
 	if t.decides[c.object] == nil {
 		t.decides[c.object] = map[string]value{}

@@ -10,14 +10,14 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// unreadWhy describes that no rule reads a CNI, and what the user can do.
-func unreadWhy(c profile.CNI) string {
+// unreadReason returns a text for a CNI that no rule reads. It says what the user can do instead.
+func unreadReason(c profile.CNI) string {
 	return fmt.Sprintf("it configures %s, and no rule reads that; cnibench run --env kubernetes measures the cluster as %s", c.Title, c.Name)
 }
 
-// unreadObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool,
-// why is the reason. relevant is false for all other objects.
-func (j *judge) unreadObject(kind string, s source, n *position.Node) (why string, relevant bool) {
+// readCNIObject reads an object of a CNI with a dialect. For an object of a CNI that no rule reads, or of another tool,
+// why is the reason that it is not judged. relevant is false for all other objects.
+func (j *judge) readCNIObject(kind string, s source, n *position.Node) (why string, relevant bool) {
 	c, ok := profile.CNIOfObject(kind, nameOf(n), n.ScalarAt("apiVersion"))
 	if network := cmp.Or(n.ScalarAt("spec", "defaultNetwork", "type"), n.ScalarAt("spec", "networkType")); network != "" && kind == "Network" {
 		if c, ok = cniOfNetwork(network); !ok {
@@ -28,7 +28,7 @@ func (j *judge) unreadObject(kind string, s source, n *position.Node) (why strin
 	case kind == "CiliumNodeConfig":
 		return "it changes options of the agents on some nodes (spec.defaults): to judge those nodes, give the options within the ConfigMap cilium-config", true
 	case !ok:
-		return foreignWhy(kind, n)
+		return foreignReason(kind, n)
 	case c.Name == gkeV2 && kind == "DaemonSet":
 		return "", false
 	case c.Name == kubeRouter && filtersOnly(n):
@@ -43,7 +43,7 @@ func (j *judge) unreadObject(kind string, s source, n *position.Node) (why strin
 		return "", false
 	}
 	j.addUnread(c)
-	return unreadWhy(c), true
+	return unreadReason(c), true
 }
 
 // cniOfNetwork returns the CNI for a network type of OpenShift.
@@ -114,8 +114,8 @@ var foreigners = []struct {
 	{"ConfigMap", "v1", "the agent that masquerades", []string{"data"}, "azure-ip-masq-agent-config"},
 }
 
-// foreignWhy returns why a document is not judged, and whether it is one of foreigners.
-func foreignWhy(kind string, n *position.Node) (why string, is bool) {
+// foreignReason returns why a document is not judged, and whether it is one of foreigners.
+func foreignReason(kind string, n *position.Node) (why string, is bool) {
 	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
 	for _, f := range foreigners {
 		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && (f.name == "" || f.name == nameOf(n)) && at != nil {
@@ -138,8 +138,8 @@ func (j *judge) addUnread(c profile.CNI) {
 	}
 }
 
-// judgeUnread adds the CNIs that are configured but not read. It marks a chart as not judged if no object of it configures the
-// network.
+// judgeUnread adds the CNIs that are configured but not read. It marks a chart as not judged if no object of it
+// configures the network.
 func (j *judge) judgeUnread() {
 	for _, title := range j.unread {
 		j.addUnmatched(title + ": no rule reads its configuration, and no profile describes it")
@@ -158,7 +158,7 @@ func (j *judge) judgeSilence() {
 	if len(j.silent) > 0 {
 		c := j.silent[0]
 		if why = "it connects no pods (--run-router=false): give the configuration of the CNI that does"; c.Name != kubeRouter || !j.enforced {
-			why = fmt.Sprintf("it does not say the mode of %s: give the objects that do (%s)", c.Title, objectsOfCNI(c))
+			why = fmt.Sprintf("it does not say the mode of %s: give the objects that do (%s)", c.Title, configObjectNames(c))
 		}
 	}
 	for i, d := range j.Documents {
@@ -171,8 +171,8 @@ func (j *judge) judgeSilence() {
 // chainedPlugins change what another plugin of the list creates.
 var chainedPlugins = []string{"portmap", "bandwidth", "tuning", "firewall", "sbr", "vrf", "loopback", "dummy", "istio-cni", "linkerd-cni"}
 
-// conflistWhy returns why the plugins of a configuration list are not judged, "" if they are.
-func (j *judge) conflistWhy() string {
+// conflistReason returns why the plugins of a configuration list are not judged, "" if they are.
+func (j *judge) conflistReason() string {
 	main := ""
 	for _, p := range j.plugins {
 		if isProfile(p) {
@@ -190,15 +190,15 @@ func (j *judge) conflistWhy() string {
 		return fmt.Sprintf("no rule reads plugin %q", main)
 	case c.Family == "":
 		j.addUnread(c)
-		return unreadWhy(c)
-	case j.otherCNI():
+		return unreadReason(c)
+	case j.hasOtherCNI():
 		return ""
 	}
-	return fmt.Sprintf("the plugin is %s's, whose mode is in other objects: give those (%s)", c.Title, objectsOfCNI(c))
+	return fmt.Sprintf("the plugin is %s's, whose mode is in other objects: give those (%s)", c.Title, configObjectNames(c))
 }
 
-// objectsOfCNI names the objects that configure a CNI.
-func objectsOfCNI(c profile.CNI) string {
+// configObjectNames names the objects that configure a CNI.
+func configObjectNames(c profile.CNI) string {
 	switch {
 	case dialects[c.Name].daemon:
 		return "DaemonSet " + c.Daemons[0]
@@ -242,9 +242,9 @@ func (j *judge) judgeTalos() {
 	}
 	j.showValues("talos", j.talos, "cluster.network.cni.name", "cluster.proxy.disabled", "cluster.network.podSubnets")
 	switch g := j.talos.at("cluster.network.cni.name"); {
-	case g.is(flannel) && j.otherCNI():
+	case g.is(flannel) && j.hasOtherCNI():
 		j.addFinding("two-cnis", g, "cluster.network.cni.name: %s (%s), and another CNI is configured", g.text, g.sourceText())
-	case j.otherCNI():
+	case j.hasOtherCNI():
 	case g.is(flannel) && g.isGiven():
 		j.netconf = netconfDefaults.emptyCopy()
 		j.netconf.leaves = []value{{path: "Backend.Port", text: "4789", origin: Default, by: "Talos"}}

@@ -55,7 +55,8 @@ func (v value) number() int {
 	return n
 }
 
-// isSet reports whether the value is given and not its type's zero value. kubeadm writes all fields.
+// isSet reports whether the value is given and is not the zero value of its type. Zero values are ignored because
+// kubeadm writes all fields.
 func (v value) isSet() bool {
 	return v.isGiven() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
 }
@@ -100,8 +101,8 @@ func (v *values) statedAt(path string) (value, bool) {
 	return value{path: path}, false
 }
 
-// below returns the leaves under a path.
-func (v *values) below(path string) []value {
+// leavesBelow returns the leaves under a path.
+func (v *values) leavesBelow(path string) []value {
 	var list []value
 	if v != nil {
 		for _, g := range v.leaves {

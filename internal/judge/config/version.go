@@ -64,8 +64,8 @@ func (m minors) newest() string {
 	return fmt.Sprintf("1.%d", m.last)
 }
 
-// notJudged returns why there are no rules for the version, "" if there are.
-func (m minors) notJudged() string {
+// unjudgedReason returns why there are no rules for the version, "" if there are.
+func (m minors) unjudgedReason() string {
 	if m.last < firstMinor {
 		return fmt.Sprintf("Cilium 1.%d (%s): rules are known for 1.%d to 1.%d", m.last, m.by, firstMinor, lastMinor)
 	}
@@ -125,8 +125,9 @@ var marks = []mark{
 	{"enable-datapath-plugins", nil, 20, 0},
 }
 
-// agentMinors returns the agent's version: the known version, else the version of the chart or of the agent's image,
-// else a version that fits the options. Options of newer versions outweigh options of older ones, which agents ignore.
+// agentMinors returns the agent's version. It takes the known version, or the version of the chart or of the agent's
+// image. Without these, it takes the versions that fit the options. Options of newer versions outweigh options of older
+// ones, which agents ignore.
 func (j *judge) agentMinors() minors {
 	if n, ok := Minor(j.known.Version); ok {
 		return singleMinor(n, "the version given")
@@ -142,7 +143,7 @@ func (j *judge) agentMinors() minors {
 	return minorsOf(j.agent, false)
 }
 
-// minorsOf returns the versions that have these options. Values of a chart have tunnel one version longer than the
+// minorsOf returns the versions that have these options. The chart's values kept tunnel for one version longer than the
 // ConfigMap.
 func minorsOf(options *values, ofChart bool) minors {
 	m := minors{first: firstMinor, last: lastMinor}
@@ -218,21 +219,21 @@ func (j *judge) currentOptions(m minors) *values {
 			continue
 		}
 		if m.last > r.last {
-			j.otherVersion(g, m, fmt.Sprintf("since 1.%d it is %s", r.last+1, r.now))
+			j.reportOtherVersion(g, m, fmt.Sprintf("since 1.%d it is %s", r.last+1, r.now))
 			continue
 		}
 		g.path = r.now
 		v.leaves = append(v.leaves, g)
 	}
-	j.todaysTunnel(v, m)
+	j.translateTunnel(v, m)
 	return v
 }
 
-// todaysTunnel translates the option tunnel (disabled, vxlan or geneve) into routing-mode and tunnel-protocol.
-func (j *judge) todaysTunnel(v *values, m minors) {
+// translateTunnel translates the option tunnel (disabled, vxlan or geneve) into routing-mode and tunnel-protocol.
+func (j *judge) translateTunnel(v *values, m minors) {
 	for _, option := range []string{"routing-mode", "tunnel-protocol"} {
 		if g, stated := v.statedAt(option); stated && m.last < firstRouting {
-			j.otherVersion(g, m, "before 1.14 it is tunnel")
+			j.reportOtherVersion(g, m, "before 1.14 it is tunnel")
 		}
 	}
 	g, stated := v.statedAt("tunnel")
@@ -240,7 +241,7 @@ func (j *judge) todaysTunnel(v *values, m minors) {
 	switch {
 	case !stated:
 	case m.last > lastTunnel:
-		j.otherVersion(g, m, "since 1.15 it is routing-mode and tunnel-protocol")
+		j.reportOtherVersion(g, m, "since 1.15 it is routing-mode and tunnel-protocol")
 	case both:
 	case g.is("disabled"):
 		g.path, g.text = "routing-mode", "native"
@@ -252,7 +253,7 @@ func (j *judge) todaysTunnel(v *values, m minors) {
 	}
 }
 
-func (j *judge) otherVersion(g value, m minors, instead string) {
+func (j *judge) reportOtherVersion(g value, m minors, instead string) {
 	if g.isGiven() && !j.gke.isGiven() {
 		j.addFinding("other-version", g, "%s: %s, and the agent is %s: %s", g.path, g.text, m, instead)
 	}

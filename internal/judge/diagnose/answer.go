@@ -19,7 +19,7 @@ const Schema = "cnibench.diagnosis/v1"
 // Verdict is the answer in a word.
 type Verdict string
 
-// The verdicts.
+// The verdicts: the network is fine, or which component is at fault. Undecided means that evidence is missing.
 const (
 	Fine        Verdict = "fine"
 	Node        Verdict = "node"
@@ -34,7 +34,7 @@ const (
 // State is the result of a rule.
 type State string
 
-// The states of a statement.
+// The states of a statement: the rule found a fault, found none, or had too little evidence.
 const (
 	Fault   State = "fault"
 	Clear   State = "clear"
@@ -101,8 +101,8 @@ var page string
 // words returns the descriptions of the rules, parsed from page.
 var words = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
 
-// rule is one question about the evidence. find returns a statement for each fault; without a fault, it returns one statement
-// with the state Clear or Unknown.
+// rule is one question about the evidence. find returns a statement for each fault; without a fault, it returns one
+// statement with the state Clear or Unknown.
 type rule struct {
 	id   string
 	find func(*Evidence) []Statement
@@ -110,14 +110,14 @@ type rule struct {
 
 // rules lists causes before their effects: the first rule that finds a fault gives the verdict.
 var rules = []rule{
-	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", damagedPackets}, {"mtu", mtuBlackHole}, {"conntrack-full", conntrackFull},
-	{"unreachable", unreachablePaths}, {"named", namedTarget}, {"backend", unequalBackends}, {"shaper", harmfulShaper}, {"conntrack-race", conntrackRace}, {"loss", packetLoss},
-	{"round-trip", roundTrip}, {"names", lateResolutions}, {"drops", deviceDrops}, {"asymmetric", asymmetricPaths}, {"proxy-modes", proxyModes}, {"starved", starvedProber}, {"rate", hostStreamRate},
-	{"overhead", podOverhead}, {"service", slowService},
+	{"cpu-limit", judgeCPULimit}, {"cpu-steal", judgeCPUSteal}, {"checksum", judgeDamagedPackets}, {"mtu", judgeMTUBlackHole}, {"conntrack-full", judgeConntrackFull},
+	{"unreachable", judgeUnreachablePaths}, {"named", judgeNamedTarget}, {"backend", judgeUnequalBackends}, {"shaper", judgeShapers}, {"conntrack-race", judgeConntrackRace}, {"loss", judgePacketLoss},
+	{"round-trip", judgeRoundTrip}, {"names", judgeResolutions}, {"drops", judgeDeviceDrops}, {"asymmetric", judgeAsymmetricPaths}, {"proxy-modes", judgeProxyModes}, {"starved", judgeProber}, {"rate", judgeHostStreamRate},
+	{"overhead", judgePodOverhead}, {"service", judgeSlowService},
 }
 
-// Judge applies all rules to e and returns the answer. It removes values from e: the times of workloads that were not sent on
-// all paths.
+// Judge applies all rules to e and returns the answer. It removes values from e: the times of workloads that were not
+// sent on all paths.
 func Judge(e *Evidence) Answer {
 	for kind := range e.barred { // a workload that was not sent on all paths is not used to compare times
 		for _, t := range e.Paths {
@@ -170,8 +170,8 @@ func statementRank(x, cause Statement) int {
 	return 3
 }
 
-// setConfidence sets Confidence and its reason Sure. high: the cause is proven, and other rules state at most two faults. low:
-// not high, and other rules state two or more faults. medium: all else.
+// setConfidence sets Confidence and its reason Sure. It is high if the cause is proven and other rules state at most
+// two faults. Otherwise it is low if they state two or more, and medium if they state fewer.
 func (a *Answer) setConfidence(cause Statement) {
 	others := len(each.Where(a.Statements, func(s Statement) bool { return s.State == Fault && s.Rule != cause.Rule }))
 	switch {
@@ -184,8 +184,8 @@ func (a *Answer) setConfidence(cause Statement) {
 	}
 }
 
-// setNoFault sets the answer if no rule found a fault: Fine if the host and pod paths were measured and every needed rule has
-// a result, otherwise Undecided.
+// setNoFault sets the answer if no rule found a fault: Fine if the host and pod paths were measured and every needed
+// rule has a result, otherwise Undecided.
 func (a *Answer) setNoFault(e *Evidence) {
 	unknown := each.Where(a.Statements, func(s Statement) bool { return s.State == Unknown && slices.Contains(needed, s.Rule) })
 	open := each.Of(unknown, func(s Statement) string { return s.Rule + ": " + s.Saw })

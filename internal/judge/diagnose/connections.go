@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-func conntrackFull(e *Evidence) []Statement {
+func judgeConntrackFull(e *Evidence) []Statement {
 	most := 0.0
 	for _, p := range e.Places {
 		refused := p.Counters["conntrack.drop"] - p.Counters["conntrack.insert_failed"]
@@ -20,13 +20,13 @@ func conntrackFull(e *Evidence) []Statement {
 			most = max(most, use)
 		}
 		if refused >= fewErrors || early >= fewErrors || p.TrackedMax > 0 && use >= tableFull {
-			return proven(fault(Node, p.Name, "%d of %d entries are in use; %d new connections were dropped for it, %d old ones forgotten", p.Tracked, p.TrackedMax, max(refused, 0), early))
+			return markProven(faultStatement(Node, p.Name, "%d of %d entries are in use; %d new connections were dropped for it, %d old ones forgotten", p.Tracked, p.TrackedMax, max(refused, 0), early))
 		}
 	}
-	return cleared("at most %s of a node's entries are in use, and no connection was refused", number.Percent(most))
+	return clearStatement("at most %s of a node's entries are in use, and no connection was refused", number.Percent(most))
 }
 
-func conntrackRace(e *Evidence) []Statement {
+func judgeConntrackRace(e *Evidence) []Statement {
 	n, at := e.sumCounters(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
 	for _, path := range Paths {
 		dead, _ := e.Paths[path].deadAndAlive()
@@ -34,14 +34,14 @@ func conntrackRace(e *Evidence) []Statement {
 		hurt := append(each.Of(e.losses(path), func(l lost) string { return l.saw }), e.lateNamesText(path)...)
 		if n >= fewErrors && len(dead)+len(hurt) > 0 {
 			saw := fmt.Sprintf("%d new connections were dropped for it (insert_failed)", n)
-			return proven(fault(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, hurt...), "; ")))
+			return markProven(faultStatement(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, hurt...), "; ")))
 		}
 	}
-	return cleared("%d collisions (insert_failed)", n)
+	return clearStatement("%d collisions (insert_failed)", n)
 }
 
-// droppingRules describes the two netfilter rules that dropped most packets during the measurement. packets counts the drops of all
-// rules.
+// droppingRules describes the two netfilter rules that dropped the most packets during the measurement. packets counts
+// the drops of all rules.
 func (e *Evidence) droppingRules() (all []string, packets int64) {
 	type at struct {
 		place string
@@ -60,9 +60,9 @@ func (e *Evidence) droppingRules() (all []string, packets int64) {
 	}), packets
 }
 
-func unreachablePaths(e *Evidence) []Statement {
+func judgeUnreachablePaths(e *Evidence) []Statement {
 	if len(e.Paths) == 0 && len(e.Refused) == 0 {
-		return unknown("no trial was measured")
+		return unknownStatement("no trial was measured")
 	}
 	rules, dropped := e.droppingRules()
 	for _, path := range Paths {
@@ -87,45 +87,45 @@ func unreachablePaths(e *Evidence) []Statement {
 		where := path.String()
 		if dropped >= fewErrors {
 			where = rules[0]
-			return proven(fault(pathVerdict(path), where, "%s", saw))
+			return markProven(faultStatement(pathVerdict(path), where, "%s", saw))
 		}
-		return fault(pathVerdict(path), where, "%s", saw)
+		return faultStatement(pathVerdict(path), where, "%s", saw)
 	}
 	for _, s := range e.Sizes {
-		saw := s.oneWay()
+		saw := s.oneWayText()
 		switch {
 		case saw == "":
 		case dropped >= fewErrors:
-			return proven(fault(pathVerdict(s.Path), rules[0], "%s", saw))
+			return markProven(faultStatement(pathVerdict(s.Path), rules[0], "%s", saw))
 		default:
-			return fault(pathVerdict(s.Path), directionText(s.From, s.To), "%s", saw)
+			return faultStatement(pathVerdict(s.Path), directionText(s.From, s.To), "%s", saw)
 		}
 	}
 	for _, path := range Paths {
 		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") {
-			return fault(pathVerdict(path), path.String(), "%s", why)
+			return faultStatement(pathVerdict(path), path.String(), "%s", why)
 		}
 	}
 	for _, s := range e.Sizes {
 		if s.hasClosedPort() {
-			return unknown("%s, %s to %s: %s: a rule may close this port alone, or all UDP", s.Path, s.From, s.To, s.Failed)
+			return unknownStatement("%s, %s to %s: %s: a rule may close this port alone, or all UDP", s.Path, s.From, s.To, s.Failed)
 		}
 	}
-	return cleared("every path that is served answered")
+	return clearStatement("every path that is served answered")
 }
 
-// Silence reports whether one end answered nothing: no datagram, connection or echo.
+// Silence reports whether one end answered no datagram, no connection and no echo.
 func (s Size) Silence() bool {
 	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.hasClosedPort()
 }
 
-// hasClosedPort reports whether no datagram to a port was answered although its host answers otherwise. That proves neither a fault
-// nor its absence.
+// hasClosedPort reports whether no datagram to a port was answered although its host answers otherwise. That proves
+// neither a fault nor its absence.
 func (s Size) hasClosedPort() bool { return strings.Contains(s.Failed, netstate.ButTo) }
 
-// oneWay returns a text if no datagram from s.From is answered, or if most new connections from s.From to s.To fail; otherwise
-// "". The trials begin at the other end.
-func (s Size) oneWay() string {
+// oneWayText returns a text if no datagram from s.From is answered, or if most new connections from s.From to
+// s.To fail; otherwise "". The trials begin at the other end.
+func (s Size) oneWayText() string {
 	failed, why := s.Content.Dials.Failures()
 	switch {
 	case s.Silence():
@@ -139,17 +139,17 @@ func (s Size) oneWay() string {
 // badBackend is the share of failed connections above which a backend counts as bad.
 const badBackend = 0.25
 
-func unequalBackends(e *Evidence) []Statement {
-	said := e.compareBackends(e.Backends)
+func judgeUnequalBackends(e *Evidence) []Statement {
+	said := e.judgeBackends(e.Backends)
 	if e.Named != nil && said[0].State != Fault && len(e.Named.Backends) > 1 {
-		said = e.compareBackends(e.Named.Backends)
+		said = e.judgeBackends(e.Named.Backends)
 	}
 	return said
 }
 
-// compareBackends returns a fault if only some backends of a Service accept connections, or if one accepts them much later
+// judgeBackends returns a fault if only some backends of a Service accept connections, or if one accepts them much later
 // than the others.
-func (e *Evidence) compareBackends(list []Backend) []Statement {
+func (e *Evidence) judgeBackends(list []Backend) []Statement {
 	var bad, good []string
 	for _, b := range list {
 		switch {
@@ -162,16 +162,16 @@ func (e *Evidence) compareBackends(list []Backend) []Statement {
 	}
 	switch {
 	case len(good)+len(bad) < 2:
-		return cleared("no Service with several backends was tried")
+		return clearStatement("no Service with several backends was tried")
 	case len(bad) > 0 && len(good) > 0:
-		return proven(fault(Service, "", "%s; %s took all", strings.Join(bad, ", "), strings.Join(good, ", ")))
+		return markProven(faultStatement(Service, "", "%s; %s took all", strings.Join(bad, ", "), strings.Join(good, ", ")))
 	}
-	return e.slowBackend(list, len(good)+len(bad))
+	return e.judgeSlowBackend(list, len(good)+len(bad))
 }
 
-// slowBackend returns a fault if the slowest of n backends accepts connections later than a backend on another node would. It
-// compares the shortest connect times, which a busy CPU does not delay.
-func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
+// judgeSlowBackend returns a fault if the slowest of n backends accepts connections later than a backend on another
+// node would. It compares the shortest connect times, which a busy CPU does not delay.
+func (e *Evidence) judgeSlowBackend(list []Backend, n int) []Statement {
 	var fast, slow Backend
 	for _, b := range list {
 		if b.Name == "" || len(b.Times) == 0 {
@@ -185,7 +185,7 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 		}
 	}
 	if slow.Name == fast.Name {
-		return cleared("%d backends of a Service behave alike", n)
+		return clearStatement("%d backends of a Service behave alike", n)
 	}
 	least, usual, ok := e.tripOf(PodPath, "crr")
 	if !ok {
@@ -198,13 +198,13 @@ func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	most, few := float64(slow.Times[0]), float64(fast.Times[0])
 	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", formatNanoseconds(most), slow.Name, slow.To, formatNanoseconds(few), fast.Name)
 	if most-few > longTrip+2*least {
-		return fault(Service, slow.Name, "%s", saw)
+		return faultStatement(Service, slow.Name, "%s", saw)
 	}
-	return cleared("%d backends of a Service behave alike: %s", n, saw)
+	return clearStatement("%d backends of a Service behave alike: %s", n, saw)
 }
 
-// proxyModes finds nodes whose Service rules come from different components, or from several at once.
-func proxyModes(e *Evidence) []Statement {
+// judgeProxyModes finds nodes whose Service rules come from different components, or from several at once.
+func judgeProxyModes(e *Evidence) []Statement {
 	var seen, modes []string
 	for _, p := range e.Places {
 		if p.Pod || p.Proxies == nil {
@@ -217,11 +217,11 @@ func proxyModes(e *Evidence) []Statement {
 		seen, modes = append(seen, p.Name+" "+text), append(modes, text)
 	}
 	if len(seen) == 0 {
-		return cleared("the rules of no node could be read")
+		return clearStatement("the rules of no node could be read")
 	}
 	slices.Sort(modes)
 	if modes = slices.Compact(modes); len(modes) > 1 || strings.Contains(modes[0], " and ") {
-		return proven(fault(Service, "", "%s", strings.Join(seen, ", ")))
+		return markProven(faultStatement(Service, "", "%s", strings.Join(seen, ", ")))
 	}
-	return cleared("every node has the same: %s", strings.Join(seen, ", "))
+	return clearStatement("every node has the same: %s", strings.Join(seen, ", "))
 }

@@ -559,7 +559,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarm: no noise that a healthy machine has makes a fault: each value up to 30 % off, some packets late, a few drops.
+// TestNoFalseAlarm: no noise that a healthy machine has makes a fault: each value up to 30 % off, some packets late, a few
+// drops.
 func TestNoFalseAlarm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 2000 {
@@ -606,7 +607,8 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 }
 
-// TestBarredProber: a host-network pod without rights sends no echoes. That is no fault, and the echoes of pods stand beside none.
+// TestBarredProber: a host-network pod without rights sends no echoes. That is no fault, and the echoes of pods stand beside
+// none.
 func TestBarredProber(t *testing.T) {
 	e := healthy()
 	delete(e.Paths[HostPath].Values, "ping rtt.min")

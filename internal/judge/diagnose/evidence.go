@@ -126,8 +126,8 @@ type Prober struct {
 	Says          string
 }
 
-// kindOf returns the name of a trial's workload: "udp" for a UDP stream, resolver for the cluster's resolver, "stream reverse"
-// if the server sends; otherwise the plan's name.
+// kindOf returns the name of a trial's workload: "udp" for a UDP stream, resolver for the cluster's resolver, "stream
+// reverse" if the server sends; otherwise the plan's name.
 func kindOf(w plan.Workload) string {
 	is := w.Normalize().Traits()
 	name, _, _ := strings.Cut(w.String(), "(")
@@ -143,8 +143,8 @@ func kindOf(w plan.Workload) string {
 	return name
 }
 
-// Add adds a trial and ignores other records. Echoes that the prober had no right to send are listed in Missing. The error is
-// always nil.
+// Add adds a trial and ignores other records. Echoes that the prober had no right to send are listed in Missing. The
+// error is always nil.
 func (e *Evidence) Add(r *result.Record) error {
 	if r.Type != result.TypeTrial {
 		return nil
@@ -173,8 +173,8 @@ func (e *Evidence) Add(r *result.Record) error {
 	return nil
 }
 
-// lacksEchoRight reports whether the prober had no right to open a socket for echoes (net.ipv4.ping_group_range). The path is then not
-// at fault.
+// lacksEchoRight reports whether the prober had no right to open a socket for echoes (net.ipv4.ping_group_range). The
+// path is then not at fault.
 func lacksEchoRight(kind string, r *result.Record) bool {
 	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
 }
@@ -275,8 +275,8 @@ func (t *Trials) least(kind, name string) (float64, bool) {
 	return slices.Min(t.Values[kind+" "+name]), true
 }
 
-// relativeSpread returns the largest distance of a value from the median, as a share of the median: how much a number varies on
-// this machine.
+// relativeSpread returns the largest distance of a value from the median, as a share of the median: how much a number
+// varies on this machine.
 func (t *Trials) relativeSpread(kind, name string) float64 {
 	mid, ok := t.median(kind, name)
 	if !ok || mid == 0 {
@@ -349,7 +349,7 @@ func (e *Evidence) sumCounters(want func(place Place, counter string) bool) (sum
 	return sum, at
 }
 
-// At is a counter of a place that has grown.
+// At is a counter of a place that grew by N during the measurement.
 type At struct {
 	Place   Place
 	Counter string

@@ -31,20 +31,20 @@ type Named struct {
 // Pod is a ready pod. Address includes the port.
 type Pod struct{ Name, Node, Address string }
 
-// namedTarget judges the target of --to. If only some of its pods accept connections, the rule backend covers it.
-func namedTarget(e *Evidence) []Statement {
+// judgeNamedTarget judges the target of --to. If only some of its pods accept connections, the rule backend covers it.
+func judgeNamedTarget(e *Evidence) []Statement {
 	n := e.Named
 	switch {
 	case n == nil:
-		return cleared("no Service or pod was named")
+		return clearStatement("no Service or pod was named")
 	case n.Why != "":
-		return unknown("%s: %s", n.Name, n.Why)
+		return unknownStatement("%s: %s", n.Name, n.Why)
 	case len(n.Pods) == 0 && len(n.Unready) == 0:
-		return proven(fault(Application, n.Name, "no pod is behind it"))
+		return markProven(faultStatement(Application, n.Name, "no pod is behind it"))
 	case len(n.Pods) == 0:
-		return proven(fault(Application, n.Name, "not ready: %s", strings.Join(n.Unready, ", ")))
+		return markProven(faultStatement(Application, n.Name, "not ready: %s", strings.Join(n.Unready, ", ")))
 	case len(n.Backends) == 0:
-		return unknown("%s: no connection was tried", n.Name)
+		return unknownStatement("%s: no connection was tried", n.Name)
 	}
 	silent := each.Where(n.Backends, Backend.isBad)
 	pods := each.Where(silent, func(b Backend) bool { return b.Name != "" })
@@ -55,19 +55,19 @@ func namedTarget(e *Evidence) []Statement {
 		if len(n.Unready) > 0 {
 			saw += "; not ready: " + strings.Join(n.Unready, ", ")
 		}
-		return cleared("%s: %s", n.Name, saw)
+		return clearStatement("%s: %s", n.Name, saw)
 	case len(pods) == 0 && n.Note != "":
-		return proven(fault(Service, n.Name, "%s; all its pods answer; %s", saw, n.Note))
+		return markProven(faultStatement(Service, n.Name, "%s; all its pods answer; %s", saw, n.Note))
 	case len(pods) == 0:
-		return fault(Service, n.Name, "%s; all its pods answer", saw)
+		return faultStatement(Service, n.Name, "%s; all its pods answer", saw)
 	case len(pods) < len(n.Pods):
-		return cleared("%s: some of its pods answer", n.Name)
+		return clearStatement("%s: some of its pods answer", n.Name)
 	case !slices.ContainsFunc(pods, func(b Backend) bool { return b.Failed[netstate.Timeout] > 0 }):
-		return proven(fault(Application, n.Name, "%s", saw)) // something answered for the pod
+		return markProven(faultStatement(Application, n.Name, "%s", saw)) // something answered for the pod
 	case len(n.Policies) > 0:
-		return unknown("%s: %s; the prober may not be a client that its NetworkPolicies admit: %s", n.Name, saw, strings.Join(n.Policies, ", "))
+		return unknownStatement("%s: %s; the prober may not be a client that its NetworkPolicies admit: %s", n.Name, saw, strings.Join(n.Policies, ", "))
 	}
-	return fault(Service, n.Name, "%s", saw)
+	return faultStatement(Service, n.Name, "%s", saw)
 }
 
 // isBad reports whether more than the share badBackend of the connections failed.

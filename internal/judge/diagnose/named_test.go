@@ -7,8 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// TestNamed: a Service or pod that is named is at fault for what its own address and pods do, and not for a policy that may be meant
-// for others than the prober.
+// TestNamed: a Service or pod that is named is at fault for what its own address and pods do, and not for a policy that may
+// be meant for others than the prober.
 func TestNamed(t *testing.T) {
 	took := func(name string, ns int64) Backend {
 		return Backend{name, netstate.Dialled{To: name, Times: []int64{ns, 2 * ns}}}

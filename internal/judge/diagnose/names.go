@@ -26,8 +26,8 @@ func (e *Evidence) lateNamesText(path plan.Path) []string {
 	return e.waitedNamesText(path, "dns", "names")
 }
 
-// waitedNamesText returns a text if many resolutions of a workload waited for a timeout on a path; otherwise nil. It leaves out
-// timeouts that a busy CPU or one stop of the machine explains.
+// waitedNamesText returns a text if many resolutions of a workload waited for a timeout on a path; otherwise nil. It
+// leaves out timeouts that a busy CPU or one stop of the machine explains.
 func (e *Evidence) waitedNamesText(path plan.Path, kind, what string) []string {
 	t := e.Paths[path]
 	if t == nil {
@@ -49,14 +49,14 @@ func (e *Evidence) waitedNamesText(path plan.Path, kind, what string) []string {
 	return []string{fmt.Sprintf("%d of %d %s waited for a timeout of the resolver (%s)", l.Lost, l.Sent, what, path)}
 }
 
-// leastName returns the shortest time of a name from our server on a path in ns, 0 if unknown.
-func (e *Evidence) leastName(path plan.Path) float64 {
+// leastNameTime returns the shortest time of a name from our server on a path in ns, 0 if unknown.
+func (e *Evidence) leastNameTime(path plan.Path) float64 {
 	least, _ := e.Paths[path].least("dns", "resolution_time.min")
 	return least
 }
 
-// lateAlone describes whether other datagrams of a path are as late as names are. name is the time of a name in ns.
-func (e *Evidence) lateAlone(path plan.Path, name float64) string {
+// describeLateness describes whether other datagrams of a path are as late as names are. name is the time of a name in ns.
+func (e *Evidence) describeLateness(path plan.Path, name float64) string {
 	if path.ByService() {
 		path = PodPath // which is a part of the path
 	}
@@ -72,14 +72,14 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 	return "datagrams are late"
 }
 
-// lateResolutions finds names that are resolved late although datagrams are not lost. Two queries from one socket share an
+// judgeResolutions finds names that are resolved late although datagrams are not lost. Two queries from one socket share an
 // entry of the connection table, and may both be lost with it. If only the cluster's resolver is late or silent, the
 // resolver itself is at fault.
-func lateResolutions(e *Evidence) []Statement {
+func judgeResolutions(e *Evidence) []Statement {
 	var seen []string
 	for _, path := range Paths {
 		if late := e.lateNamesText(path); len(late) > 0 {
-			s := fault(pathVerdict(path), path.String(), "%s, and other datagrams pass", late[0])
+			s := faultStatement(pathVerdict(path), path.String(), "%s, and other datagrams pass", late[0])
 			if rules, dropped := e.droppingRules(); dropped >= fewErrors {
 				s[0].Where, s[0].Proven = rules[0], true
 			}
@@ -87,11 +87,11 @@ func lateResolutions(e *Evidence) []Statement {
 		}
 		if dead, alive := e.Paths[path].deadAndAlive(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") && e.crowdedReason() == "" {
 			why, _, _ := strings.Cut(e.Paths[path].Why["dns"], ":")
-			return fault(pathVerdict(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
+			return faultStatement(pathVerdict(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
 		}
-		least := e.leastName(path)
+		least := e.leastNameTime(path)
 		if trip, _, ok := e.tripTimes(path); ok && least > longTrip+2*trip && (e.lateNamesAnyway(path) || e.starvedReason() == "") {
-			return fault(pathVerdict(path), path.String(), "a name takes %s at least, and a request %s: %s", formatNanoseconds(least), formatNanoseconds(trip), e.lateAlone(path, least))
+			return faultStatement(pathVerdict(path), path.String(), "a name takes %s at least, and a request %s: %s", formatNanoseconds(least), formatNanoseconds(trip), e.describeLateness(path, least))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
 			seen = append(seen, formatNanoseconds(v)+" ("+path.String()+")")
@@ -100,10 +100,10 @@ func lateResolutions(e *Evidence) []Statement {
 	t := e.Paths[ServicePath]
 	if t != nil && t.Failed[resolver] > 0 && t.Succeeded[resolver] == 0 {
 		why, _, _ := strings.Cut(t.Why[resolver], ":")
-		return fault(Resolver, "", "it resolved no name (%s), and a server of ours behind a Service answers", why)
+		return faultStatement(Resolver, "", "it resolved no name (%s), and a server of ours behind a Service answers", why)
 	}
 	if late := e.waitedNamesText(ServicePath, resolver, "names of the cluster"); len(late) > 0 {
-		return fault(Resolver, "", "%s, and a server of ours behind a Service answers in time", late[0])
+		return faultStatement(Resolver, "", "%s, and a server of ours behind a Service answers in time", late[0])
 	}
 	if v, ok := t.median(resolver, "resolution_time.p50"); ok {
 		saw := fmt.Sprintf("the cluster's resolver takes %s for a name of the cluster", formatNanoseconds(v))
@@ -111,12 +111,12 @@ func lateResolutions(e *Evidence) []Statement {
 			saw += "; " + number.Counted(failed, "trial") + " failed"
 		}
 		if least, _, trip := e.tripTimes(ServicePath); trip && v > slowName+4*least && e.starvedReason() == "" {
-			return fault(Resolver, "", "%s", saw)
+			return faultStatement(Resolver, "", "%s", saw)
 		}
 		seen = append(seen, saw)
 	}
 	if len(seen) == 0 {
-		return cleared("no name was resolved")
+		return clearStatement("no name was resolved")
 	}
-	return cleared("names are resolved: %s", strings.Join(seen, ", "))
+	return clearStatement("names are resolved: %s", strings.Join(seen, ", "))
 }

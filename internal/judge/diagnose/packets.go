@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-func mtuBlackHole(e *Evidence) []Statement {
+func judgeMTUBlackHole(e *Evidence) []Statement {
 	var found, sizes []string
 	var bad []Statement
 	for _, s := range e.Sizes {
@@ -23,7 +23,7 @@ func mtuBlackHole(e *Evidence) []Statement {
 		}
 		sizes = append(sizes, fmt.Sprintf("%s %d bytes", s.Path, min(s.There, s.Back)))
 		if s.dropsSilently() {
-			bad = append(bad, proven(fault(pathVerdict(s.Path), s.From+" to "+s.To, "%s where the device has an MTU of %d; nothing says so to the sender", passingSizes(s), s.Own))...)
+			bad = append(bad, markProven(faultStatement(pathVerdict(s.Path), s.From+" to "+s.To, "%s where the device has an MTU of %d; nothing says so to the sender", passingSizes(s), s.Own))...)
 		}
 	}
 	slices.SortStableFunc(bad, func(x, y Statement) int { return strings.Compare(string(y.Verdict), string(x.Verdict)) }) // the node's before the CNI's
@@ -32,9 +32,9 @@ func mtuBlackHole(e *Evidence) []Statement {
 	case len(bad) > 0:
 		return bad
 	case len(sizes) == 0:
-		return unknown("no packet sizes were tried: %s", strings.Join(found, "; "))
+		return unknownStatement("no packet sizes were tried: %s", strings.Join(found, "; "))
 	}
-	return cleared("packets of the devices' MTU pass, or a router says what passes: %s", strings.Join(slices.Compact(sizes), ", "))
+	return clearStatement("packets of the devices' MTU pass, or a router says what passes: %s", strings.Join(slices.Compact(sizes), ", "))
 }
 
 // dropsSilently reports whether packets that the device may send are dropped silently.
@@ -103,9 +103,9 @@ func (e *Evidence) changedMessages(path plan.Path) (saw []string) {
 	return saw
 }
 
-// damagedPackets finds damaged packets: packets dropped for a wrong checksum, messages that arrived with changed content, and
-// packets that connection tracking refused as invalid.
-func damagedPackets(e *Evidence) []Statement {
+// judgeDamagedPackets finds damaged packets: packets dropped for a wrong checksum, messages that arrived with changed
+// content, and packets that connection tracking refused as invalid.
+func judgeDamagedPackets(e *Evidence) []Statement {
 	n, at := e.sumCounters(func(_ Place, counter string) bool { return isChecksumCounter(counter) })
 	host, pod := e.changedMessages(HostPath), e.changedMessages(PodPath)
 	if n < fewErrors && len(host)+len(pod) == 0 {
@@ -113,7 +113,7 @@ func damagedPackets(e *Evidence) []Statement {
 			return s
 		}
 		refused, _ := e.countInvalid()
-		return cleared("%d packets with a wrong checksum at %d places, %d that connection tracking calls invalid, and no message arrived with another content", n, len(e.Places), refused)
+		return clearStatement("%d packets with a wrong checksum at %d places, %d that connection tracking calls invalid, and no message arrived with another content", n, len(e.Places), refused)
 	}
 	var saw []string
 	where := ""
@@ -123,19 +123,19 @@ func damagedPackets(e *Evidence) []Statement {
 	if all := slices.Concat(host, pod); len(all) > 0 {
 		saw = append(saw, "messages arrived with another content: "+strings.Join(all, ", "))
 	}
-	return proven(fault(e.damageVerdict(at), where, "%s", strings.Join(saw, "; ")))
+	return markProven(faultStatement(e.damageVerdict(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// damageVerdict returns the verdict on damaged packets: that of the first path that shows them, or CNI if no path does. at are
-// the counters of wrong checksums. A node's counter points to the hosts' path only if packets are missing there.
+// damageVerdict returns the verdict on damaged packets: that of the first path that shows them, or CNI if no path does.
+// at are the counters of wrong checksums. A node's counter points to the hosts' path only if packets are missing there.
 func (e *Evidence) damageVerdict(at []At) Verdict {
 	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
 	switch {
-	case len(e.changedMessages(HostPath)) > 0, e.Paths[HostPath].wrongChecksums() >= fewErrors, node && e.missingOn(HostPath) > 0:
+	case len(e.changedMessages(HostPath)) > 0, e.Paths[HostPath].wrongChecksums() >= fewErrors, node && e.missingPackets(HostPath) > 0:
 		return Node
-	case len(e.changedMessages(PodPath)) > 0, e.Paths[PodPath].wrongChecksums() >= fewErrors, e.missingOn(PodPath) > 0:
+	case len(e.changedMessages(PodPath)) > 0, e.Paths[PodPath].wrongChecksums() >= fewErrors, e.missingPackets(PodPath) > 0:
 		return CNI
-	case e.Paths[ServicePath].wrongChecksums() >= fewErrors, e.missingOn(ServicePath) > 0:
+	case e.Paths[ServicePath].wrongChecksums() >= fewErrors, e.missingPackets(ServicePath) > 0:
 		return Service
 	}
 	return CNI
@@ -145,9 +145,9 @@ func (e *Evidence) damageVerdict(at []At) Verdict {
 // judgement: among planted faults of that kind, the least was 320.
 const manyRefused = 30
 
-// missingOn returns how many packets are missing on a path: the largest loss, but at least manyRefused if a workload is never
-// answered or a packet size is dropped.
-func (e *Evidence) missingOn(path plan.Path) (missing uint64) {
+// missingPackets returns how many packets are missing on a path: the largest loss, but at least manyRefused if a
+// workload is never answered or a packet size is dropped.
+func (e *Evidence) missingPackets(path plan.Path) (missing uint64) {
 	for _, l := range e.losses(path) {
 		missing = max(missing, l.n)
 	}
@@ -158,7 +158,8 @@ func (e *Evidence) missingOn(path plan.Path) (missing uint64) {
 	return missing
 }
 
-// countInvalid counts the packets that the nodes' connection tracking called invalid. It also returns the counters, largest first.
+// countInvalid counts the packets that the nodes' connection tracking called invalid. It also returns the counters,
+// largest first.
 func (e *Evidence) countInvalid() (int64, []At) {
 	return e.sumCounters(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
 }
@@ -169,8 +170,8 @@ func (e *Evidence) countInvalid() (int64, []At) {
 func (e *Evidence) invalidPacketsFault() []Statement {
 	n, at := e.countInvalid()
 	for _, path := range Paths {
-		missing := e.missingOn(path)
-		if missing == 0 || n < fewPackets || uint64(n) < missing || e.droppedByOtherRules(path, missing) >= missing {
+		missing := e.missingPackets(path)
+		if missing == 0 || n < fewPackets || uint64(n) < missing || e.dropsByOtherRules(path, missing) >= missing {
 			continue
 		}
 		saw := fmt.Sprintf("its connection tracking called %d packets invalid, as it does with a wrong checksum", at[0].N)
@@ -180,15 +181,15 @@ func (e *Evidence) invalidPacketsFault() []Statement {
 		for _, l := range e.losses(path)[:min(len(e.losses(path)), 2)] {
 			saw += "; " + l.saw
 		}
-		return fault(pathVerdict(path), at[0].Place.Name, "%s", saw)
+		return faultStatement(pathVerdict(path), at[0].Place.Name, "%s", saw)
 	}
 	return nil
 }
 
-// droppedByOtherRules returns how many packets were dropped by rules other than rules for invalid packets; 0 if the rules for
-// invalid packets explain all that is missing. Datagrams without a checksum are never invalid: if they are lost about as
-// often as others, it returns math.MaxUint64.
-func (e *Evidence) droppedByOtherRules(path plan.Path, missing uint64) (n uint64) {
+// dropsByOtherRules returns how many packets were dropped by rules other than rules for invalid packets; 0 if the rules
+// for invalid packets explain all that is missing. Datagrams without a checksum are never invalid: if they are lost
+// about as often as others, it returns math.MaxUint64.
+func (e *Evidence) dropsByOtherRules(path plan.Path, missing uint64) (n uint64) {
 	refusing := uint64(0)
 	for _, p := range e.Places {
 		for _, f := range p.Filters {
@@ -275,8 +276,8 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	return all
 }
 
-// oneWay describes whether messages are lost in one direction or in both, "" without a loss.
-func (e *Evidence) oneWay() string {
+// lossDirectionText describes whether messages are lost in one direction or in both, "" without a loss.
+func (e *Evidence) lossDirectionText() string {
 	for _, path := range Paths {
 		ways := e.sentByDirection(path)
 		if len(ways) != 2 {
@@ -297,14 +298,14 @@ func (e *Evidence) oneWay() string {
 	return ""
 }
 
-func packetLoss(e *Evidence) []Statement {
+func judgePacketLoss(e *Evidence) []Statement {
 	host, pod, behind := e.losses(HostPath), e.losses(PodPath), e.losses(ServicePath)
 	all := slices.Concat(host, pod, behind)
 	if len(all) == 0 {
 		if few := e.fewReason(); few != "" {
-			return unknown("%s", few)
+			return unknownStatement("%s", few)
 		}
-		return cleared("of %d datagrams and echoes no path lost more than %s", e.triedPackets(), number.Percent(lostMuch))
+		return clearStatement("of %d datagrams and echoes no path lost more than %s", e.triedPackets(), number.Percent(lostMuch))
 	}
 	verdict := Service
 	switch {
@@ -314,7 +315,7 @@ func packetLoss(e *Evidence) []Statement {
 		verdict = CNI
 	}
 	saw := strings.Join(each.Of(all[:min(len(all), 3)], func(l lost) string { return l.saw }), ", ")
-	if ways := e.oneWay(); ways != "" {
+	if ways := e.lossDirectionText(); ways != "" {
 		saw += "; " + ways
 	}
 	where, direct := all[0].path.String(), false
@@ -341,27 +342,27 @@ func (e *Evidence) dropCounts() (int64, []At) {
 // overflow queues sometimes.
 const manyDrops = 1000
 
-func deviceDrops(e *Evidence) []Statement {
+func judgeDeviceDrops(e *Evidence) []Statement {
 	n, at := e.dropCounts()
 	if n >= manyDrops {
-		return proven(fault(at[0].Place.faultVerdict(), at[0].Place.Name, "%d packets: %s", n, placesText(at)))
+		return markProven(faultStatement(at[0].Place.faultVerdict(), at[0].Place.Name, "%d packets: %s", n, placesText(at)))
 	}
 	saw := fmt.Sprintf("devices and backlogs dropped %d packets", n)
 	if n > 0 {
 		saw += ": " + placesText(at)
 	}
-	return cleared("%s", saw)
+	return clearStatement("%s", saw)
 }
 
-func asymmetricPaths(e *Evidence) []Statement {
+func judgeAsymmetricPaths(e *Evidence) []Statement {
 	for _, s := range e.Sizes {
 		if s.HopsThere != s.HopsBack && s.HopsThere > 0 && s.HopsBack > 0 {
-			return proven(fault(pathVerdict(s.Path), s.From+" to "+s.To, "packets pass %d hops there and %d back", s.HopsThere, s.HopsBack))
+			return markProven(faultStatement(pathVerdict(s.Path), s.From+" to "+s.To, "packets pass %d hops there and %d back", s.HopsThere, s.HopsBack))
 		}
 	}
 	n, at := e.sumCounters(func(_ Place, counter string) bool { return counter == "TcpExt.IPReversePathFilter" })
 	if n >= fewErrors {
-		return proven(fault(Node, at[0].Place.Name, "%d packets were dropped because their source is not routed to where they came from (rp_filter)", n))
+		return markProven(faultStatement(Node, at[0].Place.Name, "%d packets were dropped because their source is not routed to where they came from (rp_filter)", n))
 	}
-	return cleared("as many hops there as back, and no source address came from a wrong device")
+	return clearStatement("as many hops there as back, and no source address came from a wrong device")
 }

@@ -41,22 +41,22 @@ const (
 	fewTried = 1000
 )
 
-func fault(v Verdict, where, format string, args ...any) []Statement {
+func faultStatement(v Verdict, where, format string, args ...any) []Statement {
 	return []Statement{{State: Fault, Verdict: v, Where: where, Saw: fmt.Sprintf(format, args...)}}
 }
 
-func proven(s []Statement) []Statement {
+func markProven(s []Statement) []Statement {
 	for i := range s {
 		s[i].Proven = true
 	}
 	return s
 }
 
-func cleared(format string, args ...any) []Statement {
+func clearStatement(format string, args ...any) []Statement {
 	return []Statement{{State: Clear, Saw: fmt.Sprintf(format, args...)}}
 }
 
-func unknown(format string, args ...any) []Statement {
+func unknownStatement(format string, args ...any) []Statement {
 	return []Statement{{State: Unknown, Saw: fmt.Sprintf(format, args...)}}
 }
 
@@ -64,28 +64,28 @@ func formatNanoseconds(ns float64) string { return number.WithUnit("ns", ns) }
 
 func formatBitRate(rate float64) string { return number.WithUnit("bit/s", rate) }
 
-func cpuLimit(e *Evidence) []Statement {
+func judgeCPULimit(e *Evidence) []Statement {
 	p := e.proberSum()
 	if p.Elapsed == 0 {
-		return unknown("no trial has an account of its CPUs")
+		return unknownStatement("no trial has an account of its CPUs")
 	}
 	share := p.Stopped.Seconds() / p.Elapsed.Seconds()
 	if share > stoppedMuch {
-		return proven(fault(Tester, "", "a limit stopped it for %s of %s (summed over CPUs)", number.Duration(p.Stopped), number.Duration(p.Elapsed)))
+		return markProven(faultStatement(Tester, "", "a limit stopped it for %s of %s (summed over CPUs)", number.Duration(p.Stopped), number.Duration(p.Elapsed)))
 	}
-	return cleared("a limit stopped the prober for %s of %s", number.Duration(p.Stopped), number.Duration(p.Elapsed))
+	return clearStatement("a limit stopped the prober for %s of %s", number.Duration(p.Stopped), number.Duration(p.Elapsed))
 }
 
-func cpuSteal(e *Evidence) []Statement {
+func judgeCPUSteal(e *Evidence) []Statement {
 	p := e.proberSum()
 	if p.Whole == 0 {
-		return unknown("no trial has an account of its CPUs")
+		return unknownStatement("no trial has an account of its CPUs")
 	}
 	share := p.Steal.Seconds() / p.Whole.Seconds()
 	if share > stolenMuch {
-		return proven(fault(Node, "", "%s of the CPU time of the path", number.Percent(share)))
+		return markProven(faultStatement(Node, "", "%s of the CPU time of the path", number.Percent(share)))
 	}
-	return cleared("a hypervisor took %s of the CPU time of the path", number.Percent(share))
+	return clearStatement("a hypervisor took %s of the CPU time of the path", number.Percent(share))
 }
 
 // starvedReason returns why times and rates cannot be judged, "" if they can.
@@ -126,7 +126,7 @@ func (e *Evidence) crowdedReason() string {
 func (e *Evidence) looksSlow() bool {
 	blind := *e
 	blind.blind = true
-	return slices.ContainsFunc([]func(*Evidence) []Statement{hostStreamRate, roundTrip, lateResolutions, podOverhead, slowService}, func(find func(*Evidence) []Statement) bool {
+	return slices.ContainsFunc([]func(*Evidence) []Statement{judgeHostStreamRate, judgeRoundTrip, judgeResolutions, judgePodOverhead, judgeSlowService}, func(find func(*Evidence) []Statement) bool {
 		return slices.ContainsFunc(find(&blind), func(s Statement) bool { return s.State == Fault })
 	})
 }
@@ -140,14 +140,14 @@ func (e *Evidence) foreignShare() float64 {
 // lateAnyway reports whether even the shortest time of a name, or of a connection to a Service, is longer than waiting for a
 // CPU explains.
 func (e *Evidence) lateAnyway() bool {
-	_, _, late := e.lateService(lateConnect)
+	_, _, late := e.serviceConnectTimes(lateConnect)
 	return late && e.foreignShare() < foreignMost || slices.ContainsFunc(Paths, e.lateNamesAnyway)
 }
 
 // lateNamesAnyway reports whether even the shortest time of a name on a path is longer than waiting for a CPU explains. It
 // is false if other tasks had most of the CPUs: with loops at the highest priority, the shortest name once took 884 ms.
 func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
-	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
+	return e.leastNameTime(path) > lateName && e.foreignShare() < foreignMost
 }
 
 // triedPackets counts the datagrams and echoes of all trials.
@@ -166,8 +166,8 @@ func (e *Evidence) fewReason() string {
 	return ""
 }
 
-// thinReason returns a text if much evidence is missing; otherwise "". Either over a quarter of the workloads have no successful
-// trial, or too few datagrams and echoes were sent.
+// thinReason returns a text if much evidence is missing; otherwise "". Either over a quarter of the workloads have no
+// successful trial, or too few datagrams and echoes were sent.
 func (e *Evidence) thinReason() string {
 	none, all := 0, 0
 	for _, t := range e.Paths {
@@ -180,17 +180,17 @@ func (e *Evidence) thinReason() string {
 	return e.fewReason()
 }
 
-func starvedProber(e *Evidence) []Statement {
+func judgeProber(e *Evidence) []Statement {
 	p, thin := e.proberSum(), e.thinReason()
 	switch why := e.crowdedReason(); {
 	case p.Of == 0:
-		return unknown("no trial was measured")
+		return unknownStatement("no trial was measured")
 	case why != "" && thin != "":
-		return proven(fault(Tester, "", "%s; %s", why, thin))
+		return markProven(faultStatement(Tester, "", "%s; %s", why, thin))
 	case why != "" && e.looksSlow() && !e.lateAnyway():
-		return proven(fault(Tester, "", "%s", why))
+		return markProven(faultStatement(Tester, "", "%s", why))
 	}
-	return cleared("other work was seen on the CPUs of the path in %d of %d trials, and no time or rate shows it", p.Disturbed, p.Of)
+	return clearStatement("other work was seen on the CPUs of the path in %d of %d trials, and no time or rate shows it", p.Disturbed, p.Of)
 }
 
 // pathVerdict returns which component is at fault for something on a path.

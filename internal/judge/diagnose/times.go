@@ -20,13 +20,13 @@ func shaperText(s netstate.Shaper) string {
 	return text
 }
 
-// harmfulShaper finds a queueing discipline that explains the measurements: a rate that the path's bulk data do not exceed, or
-// one that delays or loses packets on purpose. Bulk data at exactly its rate are evidence even on a busy machine.
-func harmfulShaper(e *Evidence) []Statement {
+// judgeShapers finds a queueing discipline that explains the measurements. It delays or loses packets on purpose, or
+// it limits the path's bulk data to its rate. Bulk data at exactly that rate are evidence even on a busy machine.
+func judgeShapers(e *Evidence) []Statement {
 	for _, p := range e.Places {
 		for _, s := range p.Shapers {
 			if s.Rate == 0 {
-				return proven(fault(p.faultVerdict(), p.Name, "%s", shaperText(s)))
+				return markProven(faultStatement(p.faultVerdict(), p.Name, "%s", shaperText(s)))
 			}
 			for _, path := range Paths {
 				for _, kind := range []string{"stream", "stream reverse"} {
@@ -38,25 +38,25 @@ func harmfulShaper(e *Evidence) []Statement {
 					if path != HostPath {
 						verdict = CNI // the path between hosts is not limited
 					}
-					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", shaperText(s), path, formatBitRate(got)))
+					return markProven(faultStatement(verdict, p.Name, "%s; a stream (%s) got %s, no more", shaperText(s), path, formatBitRate(got)))
 				}
 			}
 		}
 	}
-	return cleared("no queueing discipline on the path delays, loses or holds a stream to its rate")
+	return clearStatement("no queueing discipline on the path delays, loses or holds a stream to its rate")
 }
 
 // slowLine is a rate in bit/s that every NIC of a modern server exceeds.
 const slowLine = 0.9e9
 
-func hostStreamRate(e *Evidence) []Statement {
+func judgeHostStreamRate(e *Evidence) []Statement {
 	there, ok := e.Paths[HostPath].median("stream", "goodput")
 	back, also := e.Paths[HostPath].median("stream reverse", "goodput")
 	if !ok || !also {
-		return unknown("no stream between the hosts was measured both ways")
+		return unknownStatement("no stream between the hosts was measured both ways")
 	}
 	if why := e.starvedReason(); why != "" {
-		return unknown("%s", why)
+		return unknownStatement("%s", why)
 	}
 	speed := 0
 	for _, p := range e.Places {
@@ -67,17 +67,17 @@ func hostStreamRate(e *Evidence) []Statement {
 		}
 	}
 	if long, _, _ := e.tripTimes(HostPath); long > longTrip {
-		return unknown("streams are short, and the round trip is long: %s there and %s back", formatBitRate(there), formatBitRate(back))
+		return unknownStatement("streams are short, and the round trip is long: %s there and %s back", formatBitRate(there), formatBitRate(back))
 	}
 	least := min(there, back)
 	saw := fmt.Sprintf("a stream between the hosts gets %s there and %s back", formatBitRate(there), formatBitRate(back))
 	switch {
 	case speed > 0 && least < 0.5e6*float64(speed):
-		return fault(Node, "", "%s; the NIC has %s", saw, formatBitRate(1e6*float64(speed)))
+		return faultStatement(Node, "", "%s; the NIC has %s", saw, formatBitRate(1e6*float64(speed)))
 	case 3*least < max(there, back), least < slowLine:
-		return fault(Node, "", "%s", saw)
+		return faultStatement(Node, "", "%s", saw)
 	}
-	return cleared("%s", saw)
+	return clearStatement("%s", saw)
 }
 
 const (
@@ -101,8 +101,8 @@ type tripKind struct{ kind, name, text string }
 // tripKinds has connections last: tripTimes uses them only if neither requests nor echoes were measured.
 var tripKinds = []tripKind{{"rr", "rtt", "a request"}, {"ping", "rtt", "an echo"}, {"crr", "connect_time", "to connect"}}
 
-// tripTimes returns the shortest and the usual round trip on a path in ns: of requests or echoes, whichever usually takes less; of
-// connections if neither was measured.
+// tripTimes returns the shortest and the usual round trip on a path in ns: of requests or echoes, whichever usually
+// takes less; of connections if neither was measured.
 func (e *Evidence) tripTimes(path plan.Path) (least, usual float64, ok bool) {
 	for _, m := range tripKinds {
 		l, u, has := e.tripOf(path, m.kind)
@@ -143,8 +143,9 @@ func (e *Evidence) isFar(path plan.Path) bool {
 	})
 }
 
-// allowedExcess returns by how many ns a round trip between pods may exceed host, the hosts' round trip, for encapsulation and
-// processing at both ends. It is twice host and at least ownTrip; with WireGuard four times host and at least 4*ownTrip.
+// allowedExcess returns by how many ns a round trip between pods may exceed host, the hosts' round trip, for
+// encapsulation and processing at both ends. It is twice host and at least ownTrip; with WireGuard four times host and
+// at least 4*ownTrip.
 func (e *Evidence) allowedExcess(host float64) float64 {
 	if e.Encapsulation == "wireguard" {
 		return max(4*host, 4*ownTrip)
@@ -155,11 +156,11 @@ func (e *Evidence) allowedExcess(host float64) float64 {
 // carriedByUDP are the encapsulations whose packets are UDP datagrams between hosts.
 var carriedByUDP = map[string]bool{"vxlan": true, "wireguard": true}
 
-func roundTrip(e *Evidence) []Statement {
+func judgeRoundTrip(e *Evidence) []Statement {
 	_, host, ok := e.tripTimes(HostPath)
 	_, pod, also := e.tripTimes(PodPath)
 	if !ok || !also {
-		return unknown("the round trip of a path was not measured")
+		return unknownStatement("the round trip of a path was not measured")
 	}
 	saw := fmt.Sprintf("%s between hosts, %s between pods", formatNanoseconds(host), formatNanoseconds(pod))
 	// TCP may be late although echoes are not, and new connections although requests are not.
@@ -181,35 +182,35 @@ func roundTrip(e *Evidence) []Statement {
 		more := podLeast - hostLeast
 		switch {
 		case more > max(0.5e6, most, 0.2*hostLeast, e.allowedExcess(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
-			if name := e.leastName(HostPath); carriedByUDP[e.Encapsulation] && name > 0.9*podLeast {
-				return fault(Node, HostPath.String(), "%s; a name takes %s at least between hosts: datagrams are late there, and they carry the packets of pods", saw, formatNanoseconds(name))
+			if name := e.leastNameTime(HostPath); carriedByUDP[e.Encapsulation] && name > 0.9*podLeast {
+				return faultStatement(Node, HostPath.String(), "%s; a name takes %s at least between hosts: datagrams are late there, and they carry the packets of pods", saw, formatNanoseconds(name))
 			}
-			return fault(CNI, PodPath.String(), "%s", saw)
+			return faultStatement(CNI, PodPath.String(), "%s", saw)
 		case hostLeast > max(longTrip, most):
-			return fault(Node, HostPath.String(), "%s", saw)
+			return faultStatement(Node, HostPath.String(), "%s", saw)
 		}
 	}
-	if s := e.largeLate(); s != nil {
+	if s := e.largePacketsFault(); s != nil {
 		return s
 	}
 	if why := e.starvedReason(); why != "" {
-		return unknown("%s; %s", saw, why)
+		return unknownStatement("%s; %s", saw, why)
 	}
 	if host > queuedTrip {
-		return fault(Node, HostPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
+		return faultStatement(Node, HostPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
 	}
 	if pod > queuedTrip && pod > 2*host {
-		return fault(CNI, PodPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
+		return faultStatement(CNI, PodPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
 	}
-	if s := e.someLate(); s != nil {
+	if s := e.lateRequestsFault(); s != nil {
 		return s
 	}
-	return cleared("%s", saw)
+	return clearStatement("%s", saw)
 }
 
-// largeLate returns a fault if large packets are later than small ones on a path, otherwise nil. It compares the shortest
-// round trips of both. On a busy machine only a large delay counts.
-func (e *Evidence) largeLate() []Statement {
+// largePacketsFault returns a fault if large packets are later than small ones on a path, otherwise nil. It compares
+// the shortest round trips of both. On a busy machine only a large delay counts.
+func (e *Evidence) largePacketsFault() []Statement {
 	much := longTrip
 	if e.crowdedReason() != "" {
 		much = lateConnect
@@ -225,7 +226,7 @@ func (e *Evidence) largeLate() []Statement {
 				trip int64
 			}{{directionText(s.From, s.To), t.There}, {directionText(s.To, s.From), t.Back}} {
 				if float64(late.trip-t.Small) > much+2*float64(t.Small) {
-					return fault(pathVerdict(path), late.way, "a large packet and its answer take %s at least, small ones %s: large ones alone are late", formatNanoseconds(float64(late.trip)), formatNanoseconds(float64(t.Small)))
+					return faultStatement(pathVerdict(path), late.way, "a large packet and its answer take %s at least, small ones %s: large ones alone are late", formatNanoseconds(float64(late.trip)), formatNanoseconds(float64(t.Small)))
 				}
 			}
 		}
@@ -242,9 +243,9 @@ const (
 	someTrip = 100e3
 )
 
-// someLate returns a fault if a few requests wait so long that they take most of the time, while the usual request is short;
-// otherwise nil.
-func (e *Evidence) someLate() []Statement {
+// lateRequestsFault returns a fault if a few requests wait so long that they take most of the time, while the usual
+// request is short; otherwise nil.
+func (e *Evidence) lateRequestsFault() []Statement {
 	const text = "the usual request takes %s, the average one %s: some packets alone are late"
 	host, pods := e.Paths[HostPath], e.Paths[PodPath]
 	hostUsual, ok := host.median("rr", "rtt.p50")
@@ -253,26 +254,26 @@ func (e *Evidence) someLate() []Statement {
 		return nil
 	}
 	if hostMean > max(someMost*hostUsual, someTrip) {
-		return fault(Node, HostPath.String(), text, formatNanoseconds(hostUsual), formatNanoseconds(hostMean))
+		return faultStatement(Node, HostPath.String(), text, formatNanoseconds(hostUsual), formatNanoseconds(hostMean))
 	}
 	usual, ok := pods.median("rr", "rtt.p50")
 	mean, also := pods.least("rr", "rtt.mean")
 	if ok && also && mean > max(someMuch*usual, someMuch*slices.Max(host.Values["rr rtt.mean"]), someTrip) {
-		return fault(CNI, PodPath.String(), text, formatNanoseconds(usual), formatNanoseconds(mean))
+		return faultStatement(CNI, PodPath.String(), text, formatNanoseconds(usual), formatNanoseconds(mean))
 	}
 	return nil
 }
 
-func podOverhead(e *Evidence) []Statement {
+func judgePodOverhead(e *Evidence) []Statement {
 	host, ok := e.Paths[HostPath].median("rr", "rtt.p50")
 	pod, also := e.Paths[PodPath].median("rr", "rtt.p50")
 	hostBulk, bulk := e.Paths[HostPath].median("stream", "goodput")
 	podBulk, both := e.Paths[PodPath].median("stream", "goodput")
 	if !ok || !also {
-		return unknown("requests were not measured on both paths")
+		return unknownStatement("requests were not measured on both paths")
 	}
 	if why := e.starvedReason(); why != "" {
-		return unknown("%s", why)
+		return unknownStatement("%s", why)
 	}
 	saw := fmt.Sprintf("requests take %s between pods and %s between hosts", formatNanoseconds(pod), formatNanoseconds(host))
 	least := 0.2
@@ -286,35 +287,35 @@ func podOverhead(e *Evidence) []Statement {
 	switch {
 	case pod-host > e.allowedExcess(host)+noise*pod,
 		bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long path does not show a rate
-		return fault(CNI, PodPath.String(), "%s", saw)
+		return faultStatement(CNI, PodPath.String(), "%s", saw)
 	}
-	return cleared("%s", saw)
+	return clearStatement("%s", saw)
 }
 
-// lateService returns the shortest times in ns to connect through the Service (least) and directly to the pod (shortest).
-// late reports whether least exceeds shortest by more than much ns plus twice shortest.
-func (e *Evidence) lateService(much float64) (least, shortest float64, late bool) {
+// serviceConnectTimes returns the shortest times in ns to connect through the Service (least) and directly to the pod
+// (shortest). late reports whether least exceeds shortest by more than much ns plus twice shortest.
+func (e *Evidence) serviceConnectTimes(much float64) (least, shortest float64, late bool) {
 	shortest, _ = e.Paths[PodPath].least("crr", "connect_time.min")
 	least, ok := e.Paths[ServicePath].least("crr", "connect_time.min")
 	return least, shortest, ok && least-shortest > much+2*shortest
 }
 
-func slowService(e *Evidence) []Statement {
+func judgeSlowService(e *Evidence) []Statement {
 	direct, ok := e.Paths[PodPath].median("crr", "connect_time.p50")
 	through, also := e.Paths[ServicePath].median("crr", "connect_time.p50")
 	if !ok || !also {
-		return cleared("no Service was tried, or no connection came about")
+		return clearStatement("no Service was tried, or no connection came about")
 	}
 	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", formatNanoseconds(through), formatNanoseconds(direct))
-	if least, shortest, late := e.lateService(longTrip); late {
-		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, formatNanoseconds(least), formatNanoseconds(shortest))
+	if least, shortest, late := e.serviceConnectTimes(longTrip); late {
+		return faultStatement(Service, ServicePath.String(), "%s; at least %s, and %s", saw, formatNanoseconds(least), formatNanoseconds(shortest))
 	}
 	if why := e.starvedReason(); why != "" {
-		return unknown("%s", why)
+		return unknownStatement("%s", why)
 	}
 	noise := max(e.Paths[ServicePath].relativeSpread("crr", "connect_time.p50"), e.Paths[PodPath].relativeSpread("crr", "connect_time.p50"))
 	if through-direct > e.allowedExcess(direct)+noise*through {
-		return fault(Service, ServicePath.String(), "%s", saw)
+		return faultStatement(Service, ServicePath.String(), "%s", saw)
 	}
-	return cleared("%s", saw)
+	return clearStatement("%s", saw)
 }

@@ -42,7 +42,7 @@ type beginning struct {
 }
 
 func (p prefixes) addReceipt(receipt string, weight float64, samples int, switched bool) {
-	for at := receipt; at != ""; at = withoutInnermost(at) {
+	for at := receipt; at != ""; at = trimInnermost(at) {
 		x := p[at]
 		x.all, x.samples = x.all+weight, x.samples+samples
 		if switched {
@@ -63,13 +63,13 @@ func (p prefixes) join(o prefixes) {
 // fewest is the least number of samples of a receipt's prefix from which the switch's share is estimated.
 const fewest = 4
 
-// longestPrefix returns the longest prefix of a receipt that has enough samples, and these samples. The samples in but do not
-// count.
+// longestPrefix returns the longest prefix of a receipt that has enough samples, and the sum of these samples. It
+// subtracts the samples of but. It returns "" if no prefix has any sample.
 func (p prefixes) longestPrefix(receipt string, but prefixes) (at string, b beginning) {
-	for at = receipt; at != ""; at = withoutInnermost(at) {
+	for at = receipt; at != ""; at = trimInnermost(at) {
 		x, less := p[at], but[at]
 		b = beginning{x.switched - less.switched, x.all - less.all, x.samples - less.samples}
-		if b.samples >= fewest || b.samples > 0 && withoutInnermost(at) == "" {
+		if b.samples >= fewest || b.samples > 0 && trimInnermost(at) == "" {
 			return at, b
 		}
 	}
@@ -84,7 +84,8 @@ func (b beginning) switchShare() float64 {
 	return min(1, max(0, b.switched/b.all))
 }
 
-// switchShareVariance returns the variance of the share's error from its samples alone. It is not 0 if few samples agree.
+// switchShareVariance returns the variance of switchShare due to the number of samples, 0 without samples. It is
+// above 0 even if all samples agree.
 func (b beginning) switchShareVariance() float64 {
 	if b.samples == 0 {
 		return 0
@@ -94,8 +95,8 @@ func (b beginning) switchShareVariance() float64 {
 	return near * (1 - near) / n
 }
 
-// withoutInnermost returns a receipt without its innermost function.
-func withoutInnermost(receipt string) string {
+// trimInnermost returns a receipt without its innermost function.
+func trimInnermost(receipt string) string {
 	return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))]
 }
 
@@ -123,8 +124,8 @@ func attributionOf(units []unit) attribution {
 	return a
 }
 
-// resolvedWeights returns the weights of open by part. It attributes to the switch the share that the switch has of the same
-// receipts in trials that follow packets. The samples in but do not count.
+// resolvedWeights returns the weights of open by part. It attributes a share of each weight to the switch: the share
+// of the switch in samples with the same receipt, in trials that follow packets. It ignores the samples of but.
 func (a attribution) resolvedWeights(open map[placement]float64, but prefixes) map[string]float64 {
 	out := map[string]float64{}
 	for o, w := range open {
@@ -138,8 +139,8 @@ func (a attribution) resolvedWeights(open map[placement]float64, but prefixes) m
 	return out
 }
 
-// sharesWithout returns the shares of all units but u. all has the weights of all units by part. If u follows packets, its
-// receipts are left out, too.
+// sharesWithout returns the share of each part in all units except u. all has the weights of all units by part. If u
+// follows packets, its receipts are left out, too.
 func (a attribution) sharesWithout(u unit, all map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	if len(u.followed) == 0 { // the known samples of the switch stay
@@ -172,9 +173,9 @@ func sumByGroup(weights map[string]float64, of func(string) string) map[string]f
 // ownGroup returns id. As a grouping, it puts each part into a group of its own.
 func ownGroup(id string) string { return id }
 
-// sharesByGroup returns the shares of the parts in units, by the group of each. The errors come from leaving out one unit
-// after the other, separately for units that follow packets and units that do not: only units that follow packets show
-// the switch's share.
+// sharesByGroup returns the share of each group of parts in units, nil if the units have no weight. of returns the
+// group of a part. The errors are jackknife estimates: each unit is left out in turn. Units that follow packets have
+// an estimate of their own, because only they show the switch's share.
 func sharesByGroup(units []unit, of func(string) string) map[string]Share {
 	a := attributionOf(units)
 	if !(a.weight > 0) {
@@ -258,8 +259,8 @@ func (a attribution) followingShare() float64 {
 	return following / all
 }
 
-// jackknifeVariance returns the variance of a share by leaving out each unit of a group in turn, with its degrees of freedom. Both are
-// 0 for fewer than two units.
+// jackknifeVariance returns the variance of a share by leaving out each unit of a group in turn, with its degrees of
+// freedom. Both are 0 for fewer than two units.
 func jackknifeVariance(group []map[string]float64, id string) (variance, free float64) {
 	n, mean := float64(len(group)), 0.0
 	if n < 2 {

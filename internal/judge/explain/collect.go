@@ -25,14 +25,14 @@ type Collector struct {
 	last       plan.Trial
 	lastDemand float64
 	titles     map[string]Part
-	// Keep keeps the stacks, for flame graphs and profiles.
+	// Keep tells the Collector to keep the stacks, for flame graphs and profiles.
 	Keep bool
 }
 
-// sampled are the sampled trials of a case.
+// sampled has the sampled trials of a case.
 type sampled struct {
 	trials []trial
-	// costs are the share of each trial's CPU time that the sampling took.
+	// costs has for each trial the share of its CPU time that the sampling took.
 	costs   []float64
 	failed  int
 	failure string
@@ -51,14 +51,15 @@ type trial struct {
 	events map[string]map[placement]sample.Happened
 }
 
-// slice has the samples of one slice by their part. yard is the yardstick's reading in the slice, in ns.
+// slice counts the samples of one slice of a window by their part. yard is the yardstick's reading in the slice, in
+// ns.
 type slice struct {
 	yard   int64
 	counts map[placement]tally
 }
 
-// placement is the part that a sample belongs to. If the packet's namespace is unknown, receipt has the stack that handled the
-// packet; the sample may then belong to the switch instead.
+// placement is the part that a sample belongs to. If the packet's namespace is unknown, receipt has the stack that
+// handled the packet; the sample may then belong to the switch instead.
 type placement struct{ id, receipt string }
 
 // tally counts samples. Their weight is the time, or the cycles, that they represent.
@@ -67,8 +68,8 @@ type tally struct {
 	weight  float64
 }
 
-// Add adds a sampled or counted trial. Of other trials it keeps only the latest service demand. It fails if the table of parts
-// is malformed.
+// Add adds a sampled or counted trial. Of other trials it keeps only the latest service demand. It fails if the table
+// of parts is malformed.
 func (c *Collector) Add(rec *result.Record) error {
 	k := rec.Case
 	k.Workload = k.Workload.Normalize()
@@ -109,7 +110,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	return nil
 }
 
-// Empty reports whether there was no sampled trial.
+// Empty reports whether no sampled or counted trial was added.
 func (c *Collector) Empty() bool { return len(c.cases) == 0 }
 
 // attributeTrial attributes the samples of a trial.
@@ -161,8 +162,8 @@ func (c *Collector) attributeTrial(t *table, rec *result.Record) trial {
 	return out
 }
 
-// receiptOf returns the part of a stack that handles the last received packet, "" without one: functions by line,
-// outermost first.
+// receiptOf returns the functions of a stack that handle the last received packet, one in each line, outermost first.
+// It returns "" if the stack handles no received packet.
 func receiptOf(stack []string) string {
 	for i := len(stack) - 1; i > 0; i-- {
 		if strings.HasPrefix(stack[i], "__netif_receive_skb") && !strings.HasPrefix(stack[i-1], "__netif_receive_skb") {

@@ -10,7 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// place is where a simulated CPU can be: a part, the share of time there, and the receipt of the packet, of which a share is the switch's.
+// place is where a simulated CPU can be: a part, the share of time there, and the receipt of the packet, of which a share is
+// the switch's.
 type place struct {
 	id       string
 	share    float64
@@ -106,8 +107,8 @@ func truth(id string) (sum float64) {
 	return sum
 }
 
-// TestSharesAreHeld: the 95 % intervals of parts hold the truth in at least 93 % of runs, also those of the switch and of the parts that
-// every fourth trial separates from it, and also where trials scatter more than samples do.
+// TestSharesAreHeld: the 95 % intervals of parts hold the truth in at least 93 % of runs, also those of the switch and of
+// the parts that every fourth trial separates from it, and also where trials scatter more than samples do.
 func TestSharesAreHeld(t *testing.T) {
 	for _, c := range []struct {
 		trials  int

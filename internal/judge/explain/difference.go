@@ -30,7 +30,7 @@ type Difference struct {
 	A, B Side
 	// Total is the service demand of B minus A's.
 	Total Interval
-	// Changes are the largest first. They add up to Total.
+	// Changes has one change for each part, the largest first. They add up to Total.
 	Changes []Change
 	// Families are the sums by family, the largest first.
 	Families []Change
@@ -129,8 +129,9 @@ func intervalAround(value, deviation, free float64) Interval {
 	return Interval{value, value - half, value + half}
 }
 
-// nothingToExplain reports whether there is no difference to explain: both are the same case, the difference is within the margin
-// or not significant, or a service demand is missing. margin is true for the same case and within the margin.
+// nothingToExplain reports whether there is no difference to explain. That is so for the same case, for a difference
+// within the margin or not significant, and without a service demand. margin is true for the same case and within the
+// margin.
 func nothingToExplain(an *compare.Analysis, a, b Side) (equal, margin bool) {
 	x, okX := an.Cell(compare.Key{Case: b.Case, Metric: metric.ServiceDemand})
 	y, okY := an.Cell(compare.Key{Case: a.Case, Metric: metric.ServiceDemand})

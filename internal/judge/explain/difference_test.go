@@ -16,8 +16,8 @@ var manyParts = []string{
 	"kmem_cache_alloc", "schedule", "udp_rcv", "process_backlog", "nft_do_chain", "skb_copy_datagram_iter", "try_to_wake_up", "neigh_resolve_output",
 }
 
-// TestDiffuse: a cost that is spread over all parts stands as such. No part is stretched to make up for it, and the lines add up to the
-// difference.
+// TestDiffuse: a cost that is spread over all parts stands as such. No part is stretched to make up for it, and the lines
+// add up to the difference.
 func TestDiffuse(t *testing.T) {
 	const parts = 16
 	of := map[plan.Variant]spends{plan.VariantOf("flannel-vxlan"): {}, plan.VariantOf("canal"): {}}
@@ -58,7 +58,7 @@ func TestDiffuse(t *testing.T) {
 		t.Errorf("the families of the finding, its spread and the other lines add up to %.1f of %.1f ns", sum, d.Total.Value)
 	}
 	said := strings.Join(d.Findings(), " ")
-	if !d.spreadOut() || d.Spread.Noise || d.Spread.By.Value < 0.25*d.Total.Value || !strings.Contains(said, "is spread over") {
+	if !d.isSpreadOut() || d.Spread.Noise || d.Spread.By.Value < 0.25*d.Total.Value || !strings.Contains(said, "is spread over") {
 		t.Errorf("%.0f of %.0f ns are of %d parts together (%+v): %s", d.Spread.By.Value, d.Total.Value, d.Spread.Parts, d.Spread.By, said)
 	}
 }

@@ -24,8 +24,8 @@ func (d Difference) Named(c Change) bool {
 	return c.ID == Unexplained.ID || !c.Noise && math.Abs(c.By.Value) >= minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
 }
 
-// spreadOut reports whether a relevant share of the difference is spread over parts that are each small or not significant.
-func (d Difference) spreadOut() bool {
+// isSpreadOut reports whether a relevant share of the difference is spread over parts that are each small or not significant.
+func (d Difference) isSpreadOut() bool {
 	return !d.Nothing && !d.Spread.Noise && d.Spread.Parts > 1 && math.Abs(d.Spread.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
@@ -58,7 +58,7 @@ func (d Difference) Findings() []string {
 	if named := d.describeFamilies(scale); named != "" {
 		said = append(said, named)
 	}
-	if d.spreadOut() {
+	if d.isSpreadOut() {
 		said = append(said, fmt.Sprintf("%s of the difference (%s) is spread over %d other parts, each within its error or small.",
 			number.Percent(d.Spread.By.Value/d.Total.Value), scale.Format(math.Abs(d.Spread.By.Value)), d.Spread.Parts))
 	}
@@ -117,7 +117,8 @@ func describeSaving(dear, cheap Side, scale number.Scale) string {
 	return fmt.Sprintf("%s would save about %s %s %s.", dear.Name(), scale.Format(time), scale.Unit, best.Without)
 }
 
-// Common returns the parts that of returns for any of several sides, the largest first.
+// Common returns the parts that of returns for at least one of the sides, without repetitions. Parts with the largest
+// value on any side come first.
 func Common(sides []Side, of func(Side) []Valued) []Part {
 	largest := map[Part]float64{}
 	for _, s := range sides {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Other is the tasks with one name that do not belong to the path and ran on its CPUs.
+// Other sums the tasks of one name that ran on the path's CPUs and do not belong to the path.
 type Other struct {
 	Command string `json:"command"`
 	Samples uint64 `json:"samples"`
@@ -14,7 +14,8 @@ type Other struct {
 	Share float64 `json:"share"`
 }
 
-// otherTasks turns the foreign samples of trials into time per unit of work, in the same way as the path's own.
+// otherTasks returns the tasks outside the path, those with the largest share first. It converts their samples into
+// time per unit of work, like the path's own samples.
 func (s *Side) otherTasks(trials []trial) []Other {
 	counts := map[string]uint64{}
 	all := uint64(s.Samples)

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// TestOthers: other tasks take as much for a unit of work as they have samples beside those of the path, and leave its demand as it is.
+// TestOthers: other tasks take as much for a unit of work as they have samples beside those of the path, and leave its
+// demand as it is.
 func TestOthers(t *testing.T) {
 	s := Side{Samples: 300, Demand: Interval{Value: 30_000}, Foreign: 150}
 	trials := []trial{

@@ -26,10 +26,10 @@ type Removal struct {
 var removals = []Removal{
 	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil,
 		func(v plan.Variant) (plan.Variant, error) { return v.Under("conntrack", "off") }},
-	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, withoutTunnel},
+	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, variantWithoutTunnel},
 	// The node's stack sees no packet between pods of one node: the bridge calls all of their netfilter hooks.
 	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"},
-		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, withoutBridgeNetfilter},
+		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, variantWithoutNetfilter},
 }
 
 // Removals returns the pieces that a dataplane can do without: conntrack, tunnel, br_netfilter.
@@ -46,8 +46,8 @@ func (r Removal) partsOn(p plan.Path) []string {
 // From returns the variant that differs from v only by the missing piece. It fails if the lab has no such variant.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
-// withoutBridgeNetfilter returns v without netfilter on bridges. It fails if no pod of the profile is on a bridge.
-func withoutBridgeNetfilter(v plan.Variant) (plan.Variant, error) {
+// variantWithoutNetfilter returns v without netfilter on bridges. It fails if no pod of the profile is on a bridge.
+func variantWithoutNetfilter(v plan.Variant) (plan.Variant, error) {
 	if p, known := profile.Lookup(v.Profile()); known && !p.FiltersBridge() {
 		return plan.Variant{}, fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
 	}
@@ -60,8 +60,8 @@ var routes = map[string]string{
 	"calico-ipip": "calico-underlay", "cilium-vxlan": "cilium-native",
 }
 
-// withoutTunnel returns v with the profile in routes that has no tunnel. It fails if there is none.
-func withoutTunnel(v plan.Variant) (plan.Variant, error) {
+// variantWithoutTunnel returns v with the profile in routes that has no tunnel. It fails if there is none.
+func variantWithoutTunnel(v plan.Variant) (plan.Variant, error) {
 	name := routes[v.Profile()]
 	if name == "" {
 		return plan.Variant{}, fmt.Errorf("profile %q has no counterpart without a tunnel", v.Profile())
@@ -69,7 +69,8 @@ func withoutTunnel(v plan.Variant) (plan.Variant, error) {
 	return v.Named(name), nil
 }
 
-// Prediction is the predicted cost of a variant from the parts of another, and its measured cost.
+// Prediction has the predicted and the measured cost of a variant. The prediction comes from the parts of another
+// variant.
 type Prediction struct {
 	Remove    string   `json:"remove"`
 	Predicted Interval `json:"predicted"`
@@ -99,7 +100,8 @@ func (d *Difference) Predict(r Removal) {
 	d.Prediction = &p
 }
 
-// findings returns sentences about the prediction, with parts other than the removed ones that changed.
+// findings returns sentences about the prediction. If it does not agree with the measurement, they name up to three
+// other parts that changed.
 func (p Prediction) findings(d Difference, scale number.Scale) []string {
 	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", d.A.Name(),
 		scale.Format(p.Predicted.Value), scale.Unit, p.removal.Without, scale.Format(p.Predicted.Low), scale.Format(p.Predicted.High),

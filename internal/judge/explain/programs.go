@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Program is a BPF program of a side by two methods: the kernel's count of its runs and their time, and the samples.
+// Program has the time of a BPF program of a side, by two methods: the kernel's count of its runs, and the samples.
 type Program struct {
 	Name string `json:"name"`
 	// Runs is its number of runs per unit of work. It is 0 for a program that the kernel counts with the programs that
@@ -43,7 +43,7 @@ type counted struct {
 	failure      string
 }
 
-// countedPrograms returns the counted programs of a trial, or the reason why it has none.
+// countedPrograms returns the counted programs of a trial. If the trial has none, only failure is set.
 func countedPrograms(rec *result.Record) counted {
 	if rec.Status != result.OK || rec.Programs == nil {
 		why := "no runs in its record"
@@ -67,7 +67,8 @@ func countedPrograms(rec *result.Record) counted {
 // seldom is the number of runs per unit of work below which a program does not belong to the path.
 const seldom = 0.01
 
-// comparePrograms compares the kernel's count of a side with its samples; nil if nothing was counted.
+// comparePrograms compares the kernel's counts of a side's programs with the samples. It returns nil if nothing was
+// counted or the side has no parts.
 func (s *Side) comparePrograms(all []counted) *Programs {
 	p := &Programs{}
 	var names []string
@@ -130,7 +131,8 @@ func (s *Side) combinedShare(wanted func(Share) bool) Share {
 	return Share{Part: Part{ID: programID}, Time: Interval{all.time, max(0, i.Low), i.High}}
 }
 
-// programOf returns the count of the programs with these names, and the samples of part.
+// programOf returns the counted runs and time of the programs with these names, summed, and part's time by the
+// samples.
 func (s *Side) programOf(trials []counted, part Share, names ...string) Program {
 	p := Program{Name: part.ID[len(programID):], Sampled: part.Time}
 	shares, weights := make([]float64, len(trials)), make([]float64, len(trials))

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Interval is a number with its interval.
+// Interval is a value with the two ends of its confidence interval.
 type Interval struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -32,7 +32,7 @@ type Share struct {
 	variance, free float64
 }
 
-// Valued is a part with a value.
+// Valued is a part with a value and its interval.
 type Valued struct {
 	Part
 	Interval
@@ -44,7 +44,7 @@ type Side struct {
 	// Demand is the undisturbed service demand of the trials without samples. Unit is the unit of Demand and of the parts.
 	Unit   string   `json:"unit"`
 	Demand Interval `json:"demand"`
-	// Parts are the largest first. They add up to Demand.
+	// Parts are sorted by their share, the largest first. They add up to Demand.
 	Parts []Share `json:"parts"`
 	// Samples counts the samples in parts, Trials the trials with samples. Failed counts the sampled trials without
 	// samples; Failure is the first reason.
@@ -151,7 +151,7 @@ func (c *Collector) sideOf(a *compare.Analysis, k plan.Case) Side {
 	return out
 }
 
-// setParts fills in the parts of a side.
+// setParts sets the parts and the number of samples of a side.
 func (c *Collector) setParts(s *Side, a *compare.Analysis) {
 	s.weigh = func(t trial, x slice) float64 { return a.Weight(t.machine, s.Case, x.yard) }
 	units := s.sampled.weightedUnits(s.weigh)
@@ -201,7 +201,7 @@ func (s Side) Times() []Valued {
 	return each.Of(s.Parts, func(p Share) Valued { return Valued{p.Part, p.Time} })
 }
 
-// part returns the part with an id.
+// part returns the part with an id, the zero value if no sample had it.
 func (c *Collector) part(id string) Part {
 	if id == switchPart.ID {
 		return switchPart
@@ -209,7 +209,8 @@ func (c *Collector) part(id string) Part {
 	return c.titles[id]
 }
 
-// intervalOf returns a share of a value whose error has the given standard deviation.
+// intervalOf returns the part's share of value, with its interval. deviation is the standard deviation of value's
+// error.
 func (p Share) intervalOf(value, deviation float64) Interval {
 	half := math.Sqrt(value*value*p.variance + p.Share*p.Share*deviation*deviation)
 	if half > 0 { // a share of 1 in every trial has no error, whatever its degrees of freedom are
@@ -218,9 +219,9 @@ func (p Share) intervalOf(value, deviation float64) Interval {
 	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
 }
 
-// weightedUnits sums the weighted time of trials.
+// weightedUnits returns the units of the trials. It multiplies the time of each slice by its weight from weigh.
 func (s *sampled) weightedUnits(weigh func(trial, slice) float64) []unit {
-	return s.sumInstances(func(u *unit, t trial) {
+	return s.unitsByInstance(func(u *unit, t trial) {
 		for _, x := range t.slices {
 			w := weigh(t, x)
 			for o, n := range x.counts {
@@ -230,18 +231,18 @@ func (s *sampled) weightedUnits(weigh func(trial, slice) float64) []unit {
 	})
 }
 
-// eventUnits sums the counts of an event in trials.
+// eventUnits returns the units of the trials with the counts of an event in place of time.
 func (s *sampled) eventUnits(event string) []unit {
-	return s.sumInstances(func(u *unit, t trial) {
+	return s.unitsByInstance(func(u *unit, t trial) {
 		for o, h := range t.events[event] {
 			u.addSamples(o, h.Events, h.Samples)
 		}
 	})
 }
 
-// sumInstances sums the trials of each instance. With only one instance it returns a unit for each trial. add adds a trial to a
-// unit.
-func (s *sampled) sumInstances(add func(*unit, trial)) []unit {
+// unitsByInstance returns a unit for each instance, the sum of its trials. With only one instance it returns a unit for
+// each trial. add adds a trial to a unit.
+func (s *sampled) unitsByInstance(add func(*unit, trial)) []unit {
 	instances := map[int]bool{}
 	for _, t := range s.trials {
 		instances[t.instance] = true
@@ -270,7 +271,7 @@ func (s Side) Part(id string) Share {
 	return found
 }
 
-// Stack is a stack of a side, the network namespace first, then functions, outermost first.
+// Stack is a stack of a side. Frames has the network namespace, then the functions, outermost first.
 type Stack struct {
 	Frames  []string
 	Samples int

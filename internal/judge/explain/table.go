@@ -39,18 +39,18 @@ type rule struct {
 	part                     Part
 }
 
-// table is the parts with their rules.
+// table has the rules that map functions to parts, from parts.txt.
 type table struct {
 	exact map[string][]rule
 	globs []rule // the longest first
 	hooks map[string]string
-	// border are the functions at which the search for a calling BPF program ends.
+	// border has the functions at which the search for a calling BPF program ends.
 	border map[string]bool
 }
 
 var parts = sync.OnceValues(func() (*table, error) { return parseTable(partsText) })
 
-// parseTable reads the text of a table.
+// parseTable parses the text of a table. It fails at a malformed line.
 func parseTable(text string) (*table, error) {
 	t := &table{exact: map[string][]rule{}, hooks: map[string]string{}, border: map[string]bool{}}
 	var now Part
@@ -98,17 +98,19 @@ func (t *table) add(r rule) {
 // findRule returns the rule for a function. A rule with the caller takes precedence.
 func (t *table) findRule(function, caller string) (found rule, ok bool) {
 	for _, r := range t.exact[function] {
-		if r.calledBy(caller) && (!ok || found.caller == "") {
+		if r.matchesCaller(caller) && (!ok || found.caller == "") {
 			found, ok = r, true
 		}
 	}
 	if ok {
 		return found, true
 	}
-	return each.First(t.globs, func(r rule) bool { return globMatches(r.function, function) && r.calledBy(caller) })
+	return each.First(t.globs, func(r rule) bool { return globMatches(r.function, function) && r.matchesCaller(caller) })
 }
 
-func (r rule) calledBy(caller string) bool { return r.caller == "" || globMatches(r.caller, caller) }
+func (r rule) matchesCaller(caller string) bool {
+	return r.caller == "" || globMatches(r.caller, caller)
+}
 
 func globMatches(pattern, name string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok && !strings.Contains(prefix, "*") {
@@ -128,7 +130,8 @@ func plainName(name string) string {
 	return name
 }
 
-// programName returns the name of the BPF program in a function's name, bpf_prog_TAG_NAME, "" for other functions.
+// programName returns NAME for a function called bpf_prog_TAG_NAME, which is a BPF program. Without a name it returns
+// the tag, and "" for other functions.
 func programName(function string) string {
 	rest, ok := strings.CutPrefix(function, sample.ProgramPrefix)
 	if !ok || len(rest) < 16 {
@@ -149,21 +152,21 @@ func (t *table) partOfStack(stack []string) Part {
 	if stack[0] == sample.SwitchSpace {
 		return switchPart
 	}
-	switch user := isUser(stack[len(stack)-1]); {
+	switch user := isUserFrame(stack[len(stack)-1]); {
 	case user && stack[0] == "kernel": // a thread that does the kernel's work
 		return encryptionPart
 	case user:
 		return userPart
 	}
 	own, border := Unexplained, false
-	for i := len(stack) - 1; i > 0 && !isUser(stack[i]); i-- {
+	for i := len(stack) - 1; i > 0 && !isUserFrame(stack[i]); i-- {
 		function, caller := plainName(stack[i]), plainName(stack[i-1])
 		if name := programName(function); name != "" && !border {
 			return Part{programID + name, "BPF", "BPF program " + name}
 		}
 		if own == Unexplained {
 			if r, ok := t.findRule(function, caller); ok {
-				own = t.withHook(r.part, stack[:i+1])
+				own = t.partWithHook(r.part, stack[:i+1])
 			}
 		}
 		if border = border || t.border[function]; border && own != Unexplained {
@@ -173,14 +176,18 @@ func (t *table) partOfStack(stack []string) Part {
 	return own
 }
 
-// isUser reports whether a frame belongs to a program: Go's names have a dot, names of kernel functions have none.
-func isUser(frame string) bool { return strings.Contains(plainName(frame), ".") || frame == userFrame }
+// isUserFrame reports whether a frame is in user space. Names of Go functions have a dot, names of kernel functions have
+// none.
+func isUserFrame(frame string) bool {
+	return strings.Contains(plainName(frame), ".") || frame == userFrame
+}
 
-// userFrame stands for a function of a program whose name is unknown.
+// userFrame stands for a function in user space whose name is unknown.
 const userFrame = "[user]"
 
-// withHook returns p with its * replaced by the hook of the innermost function that runs one, "elsewhere" without one.
-func (t *table) withHook(p Part, stack []string) Part {
+// partWithHook returns p with each * replaced by the hook of the innermost function that runs a hook. If no function of
+// the stack does, it is replaced by "elsewhere".
+func (t *table) partWithHook(p Part, stack []string) Part {
 	if !strings.Contains(p.ID, "*") {
 		return p
 	}

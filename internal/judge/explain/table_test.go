@@ -35,8 +35,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestAnotherKernel attributes what a distribution's kernel has shown, of profiles that this kernel partly lacks: nearly all of it
-// is explained, and the pieces that tell the profiles apart are found.
+// TestAnotherKernel attributes what a distribution's kernel has shown, of profiles that this kernel partly lacks: nearly all
+// of it is explained, and the pieces that tell the profiles apart are found.
 func TestAnotherKernel(t *testing.T) {
 	table, err := parts()
 	if err != nil {

@@ -123,7 +123,7 @@ func (p *Page) Summaries() []Summary {
 	return all
 }
 
-// Failure is the number of failed trials of a case.
+// Failure counts the failed trials of a case, and all its trials.
 type Failure struct {
 	Case   string `json:"case"`
 	Failed int    `json:"failed"`
@@ -135,11 +135,11 @@ type Failure struct {
 // errNothing means that the result has no cluster in addition to the lab, or too few repetitions.
 var errNothing = errors.New("not a result of `cnibench fidelity`: no profile was measured twice, with its bare node, in the lab and a cluster")
 
-// Assess compares each cluster of a result with the lab. It fails if no profile was measured with its bare node in the lab and
-// on a cluster, at least twice.
+// Assess compares each cluster of a result with the lab. It fails if no profile was measured with its bare node in
+// the lab and on a cluster, at least twice.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}, Failed: countFailures(recs)}
-	recs, p.Kernel = sameScope(recs)
+	recs, p.Kernel = equalizeDemandScope(recs)
 	for _, r := range recs {
 		p.Repetitions = max(p.Repetitions, r.Repetition)
 	}
@@ -173,9 +173,9 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	return p, nil
 }
 
-// sameScope makes the service demand of both sides comparable. A container cannot observe ksoftirqd, so if it is
-// missing in some trials, it is removed from all. most is the largest removed share.
-func sameScope(recs []result.Record) (out []result.Record, most *float64) {
+// equalizeDemandScope makes the service demand of both sides comparable. A container cannot observe ksoftirqd, so if it is
+// missing in some trials, it is removed from all. most is the largest removed share, nil if nothing was removed.
+func equalizeDemandScope(recs []result.Record) (out []result.Record, most *float64) {
 	out = slices.Clone(recs)
 	hidden := func(r result.Record) bool {
 		_, known := r.Metrics[metric.KernelCPU]
@@ -237,7 +237,7 @@ func (p *Page) addCluster(lab compare.Side, recs []result.Record, context string
 	return nil
 }
 
-// countFailures counts the trials of each case that failed.
+// countFailures counts the failed trials of each case. It omits cases without a failure.
 func countFailures(recs []result.Record) []Failure {
 	at := map[string]Failure{}
 	for _, r := range recs {

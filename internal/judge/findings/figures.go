@@ -53,7 +53,7 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 			f.judgeAgainst(a, base)
 		} else {
 			first[row] = c
-			f.lookUp(a)
+			f.setHere(a)
 		}
 		if f.Here.N == 0 && c.N > 0 {
 			f.Why = cmp.Or(absenceReason(h, c.Case), f.Why)
@@ -69,8 +69,8 @@ func (f *Figure) bareClaim() Claim {
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
 }
 
-// lookUp sets Here, the cell of the result, and Why: the reason why the number alone is not judged.
-func (f *Figure) lookUp(a *compare.Analysis) {
+// setHere sets Here to the cell of the result, and Why to the reason why the number alone is not judged.
+func (f *Figure) setHere(a *compare.Analysis) {
 	j := &judgement{a: a, claim: f.bareClaim()}
 	here, ok := j.findCell(f.Published.Case)
 	f.Here = here
@@ -90,7 +90,7 @@ func (f *Figure) lookUp(a *compare.Analysis) {
 
 // judgeAgainst judges the ratio to the cell of another profile, and sets Against, Claimed, Ratio, Outcome and Why.
 func (f *Figure) judgeAgainst(a *compare.Analysis, base compare.Cell) {
-	f.lookUp(a)
+	f.setHere(a)
 	m, _ := metric.Lookup(f.Published.Metric)
 	if f.Published.N == 0 || base.N == 0 || m.Better == metric.Neither || f.Here.N == 0 {
 		return

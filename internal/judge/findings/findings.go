@@ -160,7 +160,7 @@ func (j *judgement) addOutcome(o Outcome, format string, args ...any) {
 	j.evidence = append(j.evidence, fmt.Sprintf(format, args...))
 }
 
-// caseOf returns a case of the claim.
+// caseOf returns the case of a profile on a path under the claim's workload.
 func (j *judgement) caseOf(profile string, p plan.Path) plan.Case {
 	return plan.Case{Profile: plan.VariantOf(profile), Path: p, Workload: j.claim.Workload.Normalize()}
 }
@@ -197,8 +197,8 @@ type beside struct {
 	saw string
 }
 
-// compareCases compares two cases. ok is false if a cell is missing. It is also false, with an inconclusive outcome, if a cell is
-// failing, pods were attached in different ways, or repetitions are too few for an interval.
+// compareCases compares two cases. ok is false if a cell is missing. It is also false, with an inconclusive outcome,
+// if a cell is failing, pods were attached in different ways, or repetitions are too few for an interval.
 func (j *judgement) compareCases(one, other plan.Case) (b beside, ok bool) {
 	j.asked++
 	x, okX := j.findCell(one)
@@ -244,7 +244,7 @@ func (j *judgement) judgeRatio(p plan.Path) {
 	high := cmp.Or(r.High, math.Inf(1))
 	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
 	const around = 1.1 // tolerance around a claimed size: a tenth
-	far := r.farRates(b)
+	far := r.describeFarRates(b)
 	switch apart := b.Low > high*around || b.High < r.Low/around; {
 	case direction && far != "":
 		j.addOutcome(NotTestable, "%s, claimed %s: %s", b.saw, r, far)
@@ -272,9 +272,9 @@ func (j *judgement) judgeRatio(p plan.Path) {
 // farApart is the factor between rates of bulk data above which a result and a publication are not comparable.
 const farApart = 4
 
-// farRates returns a text if the rates of the result are far from the publication's, otherwise "". Equal ratios are then a
-// coincidence, because something else limits the rates.
-func (r *Ratio) farRates(b beside) string {
+// describeFarRates says which rates of the result are far from the publication's; "" if none is. Equal ratios of such rates
+// are a coincidence, because something else limits them.
+func (r *Ratio) describeFarRates(b beside) string {
 	for i, c := range []compare.Cell{b.x, b.y} {
 		if len(r.Rates) != 2 {
 			return ""
@@ -310,7 +310,7 @@ func (j *judgement) judgeBound(p plan.Path) {
 	}
 }
 
-// judgeBetter judges whether a profile is better than another.
+// judgeBetter judges the claim that profile is better than other on a path.
 func (j *judgement) judgeBetter(p plan.Path, profile, other string) {
 	b, ok := j.compareCases(j.caseOf(profile, p), j.caseOf(other, p))
 	if !ok {
@@ -326,7 +326,7 @@ func (j *judgement) judgeBetter(p plan.Path, profile, other string) {
 	if m.Better == metric.Lower {
 		better, worse = smaller, larger
 	}
-	switch same := b.withinFactor(1 + j.a.Margin); {
+	switch same := b.isWithinFactor(1 + j.a.Margin); {
 	case better && same:
 		j.addOutcome(InPart, "%s; the direction holds, and the difference is within the margin of %s", b.saw, number.Percent(j.a.Margin))
 	case better:
@@ -352,8 +352,8 @@ func (j *judgement) countPairs() int {
 	return n * max(1, len(j.claim.Paths))
 }
 
-// withinFactor reports whether the whole interval is at most this factor from equal.
-func (b beside) withinFactor(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
+// isWithinFactor reports whether the whole interval lies between 1/factor and factor.
+func (b beside) isWithinFactor(factor float64) bool { return b.Low >= 1/factor && b.High <= factor }
 
 func (j *judgement) judgeSimilar(p plan.Path, profile, other string) {
 	b, ok := j.compareCases(j.caseOf(profile, p), j.caseOf(other, p))
@@ -362,7 +362,7 @@ func (j *judgement) judgeSimilar(p plan.Path, profile, other string) {
 	}
 	band := 1 + cmp.Or(j.claim.Within, defaultWithin)
 	outcome := Inconclusive
-	if b.withinFactor(band) {
+	if b.isWithinFactor(band) {
 		outcome = Reproduced
 	} else if b.Low > band || b.High < 1/band {
 		outcome = Contradicted

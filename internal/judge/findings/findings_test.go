@@ -247,8 +247,8 @@ func TestPlansMeasureTheClaims(t *testing.T) {
 	}
 }
 
-// TestOneOfManyReversed: of many comparisons one is the other way round by chance. It contradicts a claim only by what all of them together
-// would show in at most 5 of 100 cases.
+// TestOneOfManyReversed: of many comparisons one is the other way round by chance. It contradicts a claim only by what all
+// of them together would show in at most 5 of 100 cases.
 func TestOneOfManyReversed(t *testing.T) {
 	where := "pod-to-pod/cross-node"
 	path, _ := plan.ParsePath(where)

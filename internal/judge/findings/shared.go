@@ -10,16 +10,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// sharedCPUReason returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it can be, or
-// if the result is not of a single machine. Ratios of CPU time and of rates between profiles can be compared on any
-// number of CPUs. But if the ends share a CPU, the losses of a full socket buffer and the gain of a second flow depend on
-// how the CPU is shared, and not on the path.
+// sharedCPUReason returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it
+// can be, or if the result is not of a single machine. Ratios of CPU time and of rates between profiles can be
+// compared on any number of CPUs. But if the ends share a CPU, the losses of a full socket buffer and the gain of a
+// second flow depend on how the CPU is shared, and not on the path.
 func sharedCPUReason(known facts.Facts, c Claim) string {
 	placement := known[facts.Placement]
 	if placement == "" {
 		return ""
 	}
-	needed, why := cpusFor(c)
+	needed, why := neededCPUs(c)
 	have, where := 1, "the ends share one"
 	if strings.HasPrefix(placement, "split") {
 		have, _ = strconv.Atoi(known[facts.CPUs]) // 0 if the fact is absent
@@ -31,9 +31,9 @@ func sharedCPUReason(known facts.Facts, c Claim) string {
 	return fmt.Sprintf("%s: that needs at least %d CPUs (--cpu split), and %s", why, needed, where)
 }
 
-// cpusFor returns how many CPUs a claim needs so that the ends do not share them: at both ends one for each flow and
+// neededCPUs returns how many CPUs a claim needs so that the ends do not share them: at both ends one for each flow and
 // one for the kernel's receive work; 0 if sharing does not affect the claim.
-func cpusFor(c Claim) (needed int, why string) {
+func neededCPUs(c Claim) (needed int, why string) {
 	flows := func(w plan.Workload) int {
 		s, _ := w.Spec.(plan.Stream) // connections of http need no thread each
 		return s.Flows

@@ -54,7 +54,7 @@ func (q Quantity) Known() bool { return !math.IsNaN(q.Value) }
 type Change struct {
 	Quantity
 	Verdict compare.Verdict
-	// Need is about how many more repetitions would decide; 0 if it is decided or unknown.
+	// Need is the approximate number of further repetitions that would decide; 0 if it is decided or unknown.
 	Need int
 }
 
@@ -109,15 +109,15 @@ var needs = map[Kind]struct {
 	Sync:     {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
 	Requests: {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
 		is := w.Traits()
-		return is.Standing() && is.Protocol == plan.TCP && closedLoop(w)
+		return is.Standing() && is.Protocol == plan.TCP && isClosedLoop(w)
 	}},
 	Connections: {"crr in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
-		return w.Traits().Reconnecting() && closedLoop(w)
+		return w.Traits().Reconnecting() && isClosedLoop(w)
 	}},
 }
 
-// closedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.
-func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
+// isClosedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.
+func isClosedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
 // fittingWorkloads returns the workloads from which the time of a kind of work follows.
 func fittingWorkloads(all []plan.Workload, k Kind) []plan.Workload {
@@ -182,8 +182,8 @@ type Told struct {
 // Error returns the relative error of the prediction: -0.5 means that half of the measured time was predicted.
 func (t Told) Error() float64 { return t.Said.Value/t.Took.Value - 1 }
 
-// Forecasts predicts how long the jobs of a result take to exchange their data, without their compute, and compares that with
-// the measured times. It returns nil without a stream.
+// Forecasts predicts how long the jobs of a result take to exchange their data, without their compute, and compares
+// that with the measured times. It returns nil without a stream.
 func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 	from, ok := chooseWorkload(a, Transfer)
 	if !ok {
@@ -231,7 +231,8 @@ func multiplyQuantity(q Quantity, by float64) Quantity {
 	return Quantity{positiveOrNaN(q.Value * by), positiveOrNaN(q.Low * by), positiveOrNaN(q.High * by)}
 }
 
-// divideByQuantity returns v divided by q; the ends of the interval swap. A quotient that is not positive and finite becomes NaN.
+// divideByQuantity returns v divided by q; the ends of the interval swap. A quotient that is not positive and finite
+// becomes NaN.
 func divideByQuantity(q Quantity, v float64) Quantity {
 	return Quantity{positiveOrNaN(v / q.Value), positiveOrNaN(v / q.High), positiveOrNaN(v / q.Low)}
 }

@@ -25,10 +25,10 @@ const (
 	Connections Kind = "connections"
 )
 
-// allKinds are all kinds, in the order of help.
+// allKinds are all kinds, in the order in which help lists them.
 var allKinds = []Kind{Transfer, Sync, Requests, Connections}
 
-// networkShare is the key of the share of all work without a share of its own.
+// networkShare is the key of the share that applies to every work without its own share.
 const networkShare = "network-share"
 
 // most is the largest amount of work, in bytes or exchanges.
@@ -95,7 +95,7 @@ func kindList() string {
 	return strings.Join(each.Of(allKinds, func(k Kind) string { return string(k) }), ", ")
 }
 
-// parseWork parses an amount and its share.
+// parseWork parses an amount and its optional share, such as "100GB/share=30%".
 func parseWork(k Kind, s string) (Work, error) {
 	text, option, ok := strings.Cut(s, "/")
 	w := Work{Kind: k, Text: text}

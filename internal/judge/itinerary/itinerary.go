@@ -79,8 +79,8 @@ type Step struct {
 	At    float64 `json:"at"`
 	After Time    `json:"after"`
 	Probe float64 `json:"probe"`
-	// Activity is what the time since the previous step was used for. Programs are BPF programs that ran in it.
-	// Functions are the functions registered at the netfilter hook that was passed in it.
+	// Activity is what the time since the previous step was used for. Programs are the BPF programs that ran in that
+	// time. Functions are the functions registered at the netfilter hook that was passed in that time.
 	Activity  Activity `json:"activity,omitempty"`
 	Programs  []string `json:"programs,omitempty"`
 	Functions []string `json:"functions,omitempty"`
@@ -104,15 +104,15 @@ func (i Itinerary) Delivered() int {
 
 // Where returns the index of the last step that is passed at a time in ns, -1 before the first.
 func (i Itinerary) Where(at float64) int {
-	n, found := slices.BinarySearchFunc(i.Steps, at, func(s Step, at float64) int { return cmp.Compare(s.At, at) })
-	if found {
-		return n
+	later := slices.IndexFunc(i.Steps, func(s Step) bool { return s.At > at })
+	if later < 0 {
+		later = len(i.Steps)
 	}
-	return n - 1
+	return later - 1
 }
 
-// Of aligns the transactions of a trace. It fails, with a hint, if events were lost, if no transaction is complete, or if too
-// few undisturbed ones took the same way.
+// Of aligns the transactions of a trace. It fails, with a hint, if events were lost, if no transaction is complete,
+// or if too few undisturbed ones took the same way.
 func Of(t journey.Trace) (Itinerary, error) {
 	i := Itinerary{
 		Profile: t.Profile, Path: t.Path, Workload: t.Workload, Client: t.Client, Server: t.Server,
@@ -128,7 +128,7 @@ func Of(t journey.Trace) (Itinerary, error) {
 		return i, advice.With(fmt.Errorf("no transaction was seen from its beginning to its end: %d sampled, %d events", i.Sampled, len(t.Events)),
 			"see that nothing else uses the lab's ports, and that cnibench doctor finds no fault")
 	}
-	whole := followedWithin(ways, t.Rounds, func(r journey.Round) journey.Window { return r.All })
+	whole := newFollowed(ways, t.Rounds, func(r journey.Round) journey.Window { return r.All })
 	alike, undisturbed := whole.all, whole.undisturbedWithout(none)
 	i.Alike, i.Undisturbed = len(alike), len(undisturbed)
 	if len(undisturbed) < fewest {
@@ -140,7 +140,7 @@ func Of(t journey.Trace) (Itinerary, error) {
 	i.Total = timeOf(each.Of(undisturbed, totalTime))
 	i.Probed = i.Total.Median
 	ends, _ := completeTransactions(t, t.Ends)
-	i.Probes = estimateProbeCost(t, whole, followedWithin(ends, t.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
+	i.Probes = estimateProbeCost(t, whole, newFollowed(ends, t.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
 	i.Steps = stepsOf(t, undisturbed)
 	i.subtractProbes()
 	return i, nil
@@ -194,9 +194,9 @@ func completeTransactions(t journey.Trace, events []journey.Event) (all []transa
 	return all, len(by)
 }
 
-// mostAlike returns the transactions that take the most common way: those whose events have the same hosts, devices and
-// points.
-func mostAlike(all []transaction) []transaction {
+// alikeTransactions returns the transactions that take the most common way: those whose events have the same hosts, devices
+// and points.
+func alikeTransactions(all []transaction) []transaction {
 	by := map[string][]transaction{}
 	var most string
 	for _, x := range all {
@@ -298,12 +298,12 @@ func passesHook(from, to journey.Event) bool {
 	return from.Point == journey.HookBegin && to.Point == journey.HookEnd && from.Hook == to.Hook && from.Host == to.Host
 }
 
-// timeOf returns the median of times with their quartiles.
+// timeOf returns the median of xs with its quartiles. xs must not be empty.
 func timeOf(xs []float64) Time {
 	return Time{Median: quantile(xs, 0.5), Low: quantile(xs, 0.25), High: quantile(xs, 0.75)}
 }
 
-// quantile returns the value below which the given share of the values is, interpolated.
+// quantile returns the interpolated value below which the given share of xs lies. xs must not be empty.
 func quantile(xs []float64, share float64) float64 {
 	xs = slices.Sorted(slices.Values(xs))
 	at := share * float64(len(xs)-1)

@@ -71,10 +71,10 @@ type followed struct {
 	round []int
 }
 
-// followedWithin returns the transactions that take the most common way and begin in a window that window selects, with the round
-// of each.
-func followedWithin(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
-	for _, x := range mostAlike(all) {
+// newFollowed returns the transactions that take the most common way and begin in a window that window selects,
+// with the round of each.
+func newFollowed(all []transaction, rounds []journey.Round, window func(journey.Round) journey.Window) (f followed) {
+	for _, x := range alikeTransactions(all) {
 		if i := slices.IndexFunc(rounds, func(r journey.Round) bool { return window(r).Has(x[0].Time) }); i >= 0 {
 			f.all, f.round = append(f.all, x), append(f.round, i)
 		}
@@ -101,8 +101,8 @@ type probe struct{ took, calls float64 }
 
 func (p probe) cost(call float64) float64 { return p.took + p.calls*call }
 
-// medianProbes returns for each event the median time that its probe ran, and the median number of probe calls up to the next event. All
-// transactions must have the same events.
+// medianProbes returns one probe for each event: the median of its running times and of its probe calls up to the
+// next event. All transactions must have the same events.
 func medianProbes(all []transaction) []probe {
 	if len(all) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func sumInnerProbes(all []probe) (sum probe) {
 }
 
 // figuresWithout returns the figures of all rounds except round. ok is false if there are too few undisturbed
-// transactions.
+// transactions, or no round-trip times.
 func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures, ok bool) {
 	all, few := full.undisturbedWithout(round), ends.undisturbedWithout(round)
 	if len(all) < fewest || len(few) < fewest || len(all[0]) == len(few[0]) {
@@ -225,7 +225,8 @@ func estimateProbeCost(t journey.Trace, whole, few followed) (p Probes) {
 	return p
 }
 
-// jackknifeEstimate returns value with the interval that follows from its values without one round each.
+// jackknifeEstimate returns value with its 95 % interval. without has the values that result if each round is left
+// out in turn.
 func jackknifeEstimate(value float64, without []float64) Estimate {
 	n, mean, squares := float64(len(without)), 0.0, 0.0
 	for _, v := range without {

@@ -17,8 +17,8 @@ type world struct {
 	call        float64
 	// outside is the client's calls around the journey, hidden what the client alone sees in windows with all probes.
 	outside, hidden float64
-	// noise is the deviation of a transaction, drift that of a round, both as a share; late is the share of transactions that another
-	// program makes twice as long.
+	// noise is the deviation of a transaction, drift that of a round, both as a share; late is the share of transactions
+	// that another program makes twice as long.
 	noise, drift, late float64
 	rounds, each       int
 }
@@ -110,8 +110,8 @@ func (w world) trace(r *rand.Rand) journey.Trace {
 	return t
 }
 
-// TestLessProbes: of a path with known steps and probes, each step less its probe is what it was, and the total meets the round trip
-// without probes. With them it is nearly twice as long.
+// TestLessProbes: of a path with known steps and probes, each step less its probe is what it was, and the total meets the
+// round trip without probes. With them it is nearly twice as long.
 func TestLessProbes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	w := path(r)
@@ -134,8 +134,8 @@ func TestLessProbes(t *testing.T) {
 	}
 }
 
-// TestLessProbesIntervals: 95 % intervals of the total less its probes hold the truth in at least 93 % of runs, and so do those of the
-// difference to the round trip without probes.
+// TestLessProbesIntervals: 95 % intervals of the total less its probes hold the truth in at least 93 % of runs, and so do
+// those of the difference to the round trip without probes.
 func TestLessProbesIntervals(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const runs = 120
@@ -168,8 +168,8 @@ const usual = 0.674
 func probesOf(x journey.Trace) Probes {
 	ways, _ := completeTransactions(x, x.Events)
 	ends, _ := completeTransactions(x, x.Ends)
-	return estimateProbeCost(x, followedWithin(ways, x.Rounds, func(r journey.Round) journey.Window { return r.All }),
-		followedWithin(ends, x.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
+	return estimateProbeCost(x, newFollowed(ways, x.Rounds, func(r journey.Round) journey.Window { return r.All }),
+		newFollowed(ends, x.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
 }
 
 // TestDoesNotMeet: what probes cost beyond what they tell is said.
@@ -204,8 +204,8 @@ func TestProbesUnknown(t *testing.T) {
 	}
 }
 
-// TestProbesSaveTime: windows with probes that are faster than those without, by the client's clock or by that of the probes, show a
-// machine that changed meanwhile. No cost is known then, least of all a negative one.
+// TestProbesSaveTime: windows with probes that are faster than those without, by the client's clock or by that of the
+// probes, show a machine that changed meanwhile. No cost is known then, least of all a negative one.
 func TestProbesSaveTime(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"by the client's clock": func(w *world) { w.hidden = -1e4 },

@@ -284,7 +284,8 @@ func (m *Matrix) costs(from, to int) (costs []float64) {
 	return costs
 }
 
-// measuredDirections yields each measured direction of each pair with its costs. The slice costs is valid only until the next one.
+// measuredDirections yields each measured direction of each pair with its costs. The slice costs is valid only until
+// the next one.
 func (m *Matrix) measuredDirections(yield func(key [2]int, costs []float64) bool) {
 	var costs []float64
 	for i := 0; i < len(m.points); {

@@ -58,8 +58,8 @@ func (m *Matrix) fit(a *Analysis) {
 	m.Spread = robustSpread(m.sampledRests())
 }
 
-// entriesByNode returns the entries of each node in one role, as indices into entries. of returns the node of an entry in that
-// role.
+// entriesByNode returns the entries of each node in one role, as indices into entries. of returns the node of an
+// entry in that role.
 func entriesByNode(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
 	counts := make([]int, nodes)
 	for _, e := range entries {
@@ -116,9 +116,9 @@ func groupPair(group []int, a, b int) [2]int {
 	return [2]int{min(x, y), max(x, y)}
 }
 
-// sweepEffects adds the median residual of a node's entries in the given roles to the node's effect. It skips nodes with fewer
-// than least entries or too few partners. Then it moves the median of the effects into m.Typical, so that it is 0. It
-// returns the largest change of an effect.
+// sweepEffects adds the median residual of a node's entries in the given roles to the node's effect. It skips nodes
+// with fewer than least entries or too few partners. Then it moves the median of the effects into m.Typical, so that
+// it is 0. It returns the largest change of an effect.
 func (m *Matrix) sweepEffects(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
 	var rests []float64
 	for i := range effects {
@@ -158,7 +158,7 @@ func (m *Matrix) baseCost(from, to int) float64 {
 	return m.Typical + m.groups[groupPair(m.group, from, to)]
 }
 
-// sendEffect and receiveEffect return the effects of a node in its roles.
+// sendEffect and receiveEffect return the effect of a node on a cost if it sends, and if it receives.
 func (m *Matrix) sendEffect(i int) float64    { return m.both[i] + m.send[i] }
 func (m *Matrix) receiveEffect(i int) float64 { return m.both[i] + m.receive[i] }
 
@@ -171,10 +171,11 @@ func (m *Matrix) restsOf(from, to int) []float64 {
 	return rests
 }
 
-// enoughRests is about how many residuals are used to estimate their spread.
+// enoughRests is the approximate number of residuals from which their spread is estimated.
 const enoughRests = 200_000
 
-// sampledRests returns the residuals of the values; if there are very many, of values at even distances.
+// sampledRests returns the residuals of the values. If there are very many values, it samples the directions at even
+// distances.
 func (m *Matrix) sampledRests() []float64 {
 	var rests []float64
 	stride, i := 1+len(m.points)/enoughRests, 0
@@ -189,9 +190,9 @@ func (m *Matrix) sampledRests() []float64 {
 	return rests
 }
 
-// robustSpread returns a robust standard deviation from the values around the middle, which a third of outliers does not
-// change. It uses the wider side. With few values it is uncertain, and then larger. It sorts values in place: a copy of
-// a million takes memory.
+// robustSpread estimates the standard deviation from the values around the middle, so that a third of outliers does
+// not change it. It uses the wider side. With few values it returns more, because the estimate is uncertain. It sorts
+// values in place: a copy of a million takes memory.
 func robustSpread(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

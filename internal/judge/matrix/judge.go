@@ -145,8 +145,8 @@ func (a *Analysis) findDifferences() {
 	a.collectFindings(found)
 }
 
-// judgeNode judges a node in one layer. apart is the spread of the effects of all nodes. doubt is the reason if the result is
-// not certain.
+// judgeNode judges a node in one layer. apart is the spread of the effects of all nodes. doubt is the reason if the
+// result is not certain.
 func (m *Matrix) judgeNode(i int, margin, apart float64) (e Evidence, doubt Doubt, differs bool) {
 	partners := m.partners[i]
 	if len(partners) == 0 {
@@ -167,7 +167,7 @@ func (m *Matrix) judgeNode(i int, margin, apart float64) (e Evidence, doubt Doub
 		whole = sides[0]
 	case bad(sides[1]) && len(sides[1].excess) >= 2:
 		whole = sides[1]
-	case len(partners) > fewest && m.somePartners(whole, margin):
+	case len(partners) > fewest && m.differsWithSomePartners(whole, margin):
 		doubt = SomePartners
 	default:
 		return e, "", false
@@ -210,9 +210,9 @@ func (m *Matrix) nodeSides(i int) [2]side {
 	return out
 }
 
-// somePartners reports whether a node differs with more than fewest of its partners, and with at least a third of them. The
-// limit for each partner is that of a link.
-func (m *Matrix) somePartners(s side, margin float64) bool {
+// differsWithSomePartners reports whether a node differs with more than fewest of its partners, and with at least a third of
+// them. The limit for each partner is that of a link.
+func (m *Matrix) differsWithSomePartners(s side, margin float64) bool {
 	far := countAbove(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
 	return far > fewest && 3*far >= len(s.excess)
 }
@@ -231,8 +231,8 @@ func (m *Matrix) nodeSpread() float64 {
 	return robustSpread(effects)
 }
 
-// judgeLink judges the residuals of a pair of nodes. at are the two nodes, the sender first if the finding is a direction. ok
-// is false if no residual exceeds the limit.
+// judgeLink judges the residuals of a pair of nodes. at are the two nodes, the sender first if the finding is a
+// direction. ok is false if no residual exceeds the limit.
 func (m *Matrix) judgeLink(i, j int, margin float64) (f Finding, at []int, e Evidence, ok bool) {
 	limit := math.Log1p(margin) + valueLimit*m.Spread
 	var hits, of [2]int
@@ -269,8 +269,8 @@ func (m *Matrix) judgeLink(i, j int, margin float64) (f Finding, at []int, e Evi
 	return f, at, e, true
 }
 
-// collectFindings sorts found into Findings, Undecided and suspects, and adds the findings about groups. It drops directions and
-// doubts about a pair that has a certain finding.
+// collectFindings sorts found into Findings, Undecided and suspects, and adds the findings about groups. It drops
+// directions and doubts about a pair that has a certain finding.
 func (a *Analysis) collectFindings(found map[string]*Finding) {
 	sure := map[string]bool{} // pairs with a decided finding
 	for _, f := range found {
@@ -285,7 +285,7 @@ func (a *Analysis) collectFindings(found map[string]*Finding) {
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		f := found[key]
 		switch {
-		case f.Doubt == "" && f.Kind == Direction && a.linkOf(found, f):
+		case f.Doubt == "" && f.Kind == Direction && a.hasCertainLink(found, f):
 			continue // the link covers it
 		case f.Doubt == "":
 			a.Findings = append(a.Findings, *f)
@@ -318,14 +318,15 @@ func pairKey(f *Finding) string {
 	return f.Profile.String() + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
 }
 
-// linkOf reports whether the link of a direction is a certain finding.
-func (a *Analysis) linkOf(found map[string]*Finding, f *Finding) bool {
+// hasCertainLink reports whether the link of a direction is a certain finding.
+func (a *Analysis) hasCertainLink(found map[string]*Finding, f *Finding) bool {
 	x, y := a.nodeIndex(f.Nodes[0]), a.nodeIndex(f.Nodes[1])
 	link := found[keyOf(f.Profile, Link, a.Nodes[min(x, y)].Name, a.Nodes[max(x, y)].Name)]
 	return link != nil && link.Doubt == ""
 }
 
-// keyOf identifies a finding: a node, a link with its nodes in the order of the analysis, a direction.
+// keyOf returns the key of a finding. The nodes of a link must be in the order of the analysis, those of a direction
+// in its order.
 func keyOf(v plan.Variant, kind Kind, nodes ...string) string {
 	return v.String() + " " + string(kind) + " " + strings.Join(nodes, " ")
 }
@@ -359,8 +360,8 @@ func (a *Analysis) scope(f *Finding) Scope {
 	return ""
 }
 
-// excessOf returns how much worse the nodes of a finding are in a layer, as a logarithm. measured is false if the layer has no
-// value for them.
+// excessOf returns how much worse the nodes of a finding are in a layer, as a logarithm. measured is false if the
+// layer has no value for them.
 func (m *Matrix) excessOf(a *Analysis, f *Finding) (excess float64, measured bool) {
 	i := a.nodeIndex(f.Nodes[0])
 	if len(f.Nodes) == 2 {
@@ -382,7 +383,8 @@ func (m *Matrix) excessOf(a *Analysis, f *Finding) (excess float64, measured boo
 	return excess, measured
 }
 
-// decidingPairs returns pairs whose measurement would decide an undecided finding: the link again, or the node with new partners.
+// decidingPairs returns pairs whose measurement would decide an undecided finding: the link again, or the node with
+// new partners.
 func (a *Analysis) decidingPairs(f *Finding) []mesh.Pair {
 	if len(f.Nodes) == 2 {
 		return []mesh.Pair{{From: f.Nodes[0], To: f.Nodes[1]}}
@@ -403,7 +405,7 @@ func (a *Analysis) decidingPairs(f *Finding) []mesh.Pair {
 	return pairs
 }
 
-// groupFindings finds groups of nodes between which a layer is worse than between others.
+// groupFindings returns the findings about groups of nodes between which a layer is worse than between other groups.
 func (a *Analysis) groupFindings() []Finding {
 	var out []Finding
 	for _, m := range a.Matrices {
@@ -438,7 +440,7 @@ func (a *Analysis) groupFindings() []Finding {
 	return out
 }
 
-// groupName returns the value of the label of a group.
+// groupName returns the value that the nodes of a group have for the label m.key.
 func (a *Analysis) groupName(m *Matrix, group int) string {
 	return a.Nodes[slices.Index(m.group, group)].Labels[m.key]
 }

@@ -117,7 +117,7 @@ func MoreThan(a, b []float64, factor float64) float64 {
 	for i, x := range b {
 		scaled[i] = x * factor
 	}
-	return mannWhitney(a, scaled).oneSidedAbove()
+	return mannWhitney(a, scaled).oneSidedP()
 }
 
 // Above returns the one-sided p value of the claim that the median of the distribution of xs is above limit, by the

@@ -121,7 +121,7 @@ func TestMoreThan(t *testing.T) {
 	for range 300 {
 		n := 2 + r.IntN(30)
 		a, b := noise(r, n, 0.1), noise(r, n, 0.1)
-		one, other, two := MoreThan(a, b, 1), MoreThan(b, a, 1), mannWhitney(a, b).twoSided()
+		one, other, two := MoreThan(a, b, 1), MoreThan(b, a, 1), mannWhitney(a, b).twoSidedP()
 		if math.Abs(2*min(one, other)-two) > 1e-9 && 2*min(one, other) < 1 {
 			t.Fatalf("tails %g and %g of %g (n=%d)", one, other, two, n)
 		}
@@ -248,8 +248,8 @@ func FuzzMoreThan(f *testing.F) {
 	})
 }
 
-// TestHolmFactors: a test rejects at the level of its step exactly where its corrected p value is at most alpha, and the steps end with
-// the first that does not.
+// TestHolmFactors: a test rejects at the level of its step exactly where its corrected p value is at most alpha, and the
+// steps end with the first that does not.
 func TestHolmFactors(t *testing.T) {
 	if got, want := HolmFactors([]float64{0.01, 0.04, 0.001, 0.5}, 0.05), []float64{3, 2, 4, 2}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -269,8 +269,9 @@ func TestHolmFactors(t *testing.T) {
 	}
 }
 
-// TestConover: of equal samples, most values of which are 0, at most 5 of 100 rows have a pair whose corrected p value is that small; one that
-// is far from seven others differs from each with five values, which a comparison of two samples cannot after the correction.
+// TestConover: of equal samples, most values of which are 0, at most 5 of 100 rows have a pair whose corrected p value is
+// that small; one that is far from seven others differs from each with five values, which a comparison of two samples cannot
+// after the correction.
 func TestConover(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 1))
 	smallest := func(samples [][]float64) (ps []float64) {

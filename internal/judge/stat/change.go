@@ -127,8 +127,8 @@ func (f *finder) splitSeries() {
 	slices.SortFunc(f.found, func(a, b Change) int { return a.At - b.At })
 }
 
-// stretchBetween returns the part of the series from low up to high, with its sharpest border if that is significant and exceeds the
-// margin.
+// stretchBetween returns the part of the series from low up to high, with its sharpest border if that is significant
+// and exceeds the margin.
 func (f *finder) stretchBetween(low, high int) stretch {
 	s := stretch{low: low, high: high}
 	if high-low < 2 {
@@ -143,7 +143,7 @@ func (f *finder) stretchBetween(low, high int) stretch {
 	}
 	border, sharp := sharpestBorder(ranks, ends)
 	s.border = f.changeAt(low, low+border, high)
-	if sharp == 0 || !f.beyondMargin(s.border) {
+	if sharp == 0 || !f.exceedsMargin(s.border) {
 		return s
 	}
 	if s.border.Share = f.shuffleShare(ranks, ends, sharp); s.border.Share <= f.alpha {
@@ -158,8 +158,8 @@ func (f *finder) changeAt(low, at, high int) Change {
 	return Change{At: at, Effect: Unpaired(after, before, 1-f.alpha)}
 }
 
-// beyondMargin reports whether a change exceeds the margin. It is true for samples with zeros, which have no ratio.
-func (f *finder) beyondMargin(c Change) bool {
+// exceedsMargin reports whether a change exceeds the margin. It is true for samples with zeros, which have no ratio.
+func (f *finder) exceedsMargin(c Change) bool {
 	size := math.Abs(math.Log(c.Ratio))
 	return math.IsNaN(size) || size > f.margin && (c.Low > 1 || c.High < 1)
 }
@@ -167,7 +167,7 @@ func (f *finder) beyondMargin(c Change) bool {
 // countsAsChange reports whether a change between low and high exceeds the margin, and the wandering if there is a ratio.
 func (f *finder) countsAsChange(c Change, low, high int) bool {
 	size := math.Abs(math.Log(c.Ratio))
-	return f.beyondMargin(c) && !(size <= f.wanderingLimit()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
+	return f.exceedsMargin(c) && !(size <= f.wanderingLimit()*math.Sqrt(1/float64(c.At-low)+1/float64(high-c.At)))
 }
 
 // wanderingLimit returns beyondWander times the standard deviation of a sample around its level. If neighbouring samples

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Point is the measurement at one value X of a condition.
+// Point has the values measured under a condition whose size is X.
 type Point struct {
 	X float64
 	Summary
@@ -82,8 +82,8 @@ func alwaysZero(float64) float64 { return 0 }
 // leastError is the least relative standard error of a point: instances differ by more than the trials of one show.
 const leastError = 0.002
 
-// certain is the confidence at which the first and the last point differ although no law fits. It is so high that this
-// third test of a curve adds almost nothing to the chance of error.
+// certain is the confidence with which the first and the last point must differ, if no law fits, for the curve to
+// rise. It is so high that this third test of a curve adds almost nothing to the chance of error.
 const certain = 0.999
 
 // decisive is the least ratio of two laws' errors of prediction at which the worse law is ruled out.
@@ -99,7 +99,7 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
 	errs := make([]float64, len(points))
 	c.Few = slices.ContainsFunc(points, func(p Point) bool { return p.independentCount() < GrowsFrom })
-	if c.Few || len(points) < 2 || !errorsOf(points, errs) {
+	if c.Few || len(points) < 2 || !setStandardErrors(points, errs) {
 		return c
 	}
 	// Two laws are tested, so each gets half the chance of error.
@@ -138,9 +138,9 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	return c
 }
 
-// errorsOf sets the standard error of each point in errs. It returns false if one is unknown. Three or four values may be
-// close by chance, so the relative error of such a point is at least the median of all points.
-func errorsOf(points []Point, errs []float64) bool {
+// setStandardErrors sets errs to the standard errors of points. It returns false if one is unknown. Three or four values may
+// be close by chance, so the relative error of such a point is at least the median of all points.
+func setStandardErrors(points []Point, errs []float64) bool {
 	shares := make([]float64, len(points))
 	for i, p := range points {
 		if !(p.Confidence > 0) || !(p.High > p.Low) && p.independentCount() < MinRepetitions {
@@ -211,7 +211,8 @@ func fitLaw(points []Point, errs []float64, f func(float64) float64) law {
 	return l
 }
 
-// fitWithout fits the law to all points but the one with the index without. If f is the same at all points, it fits a constant.
+// fitWithout fits the law to all points but the one with the index without. If f is the same at all points, it fits a
+// constant.
 func fitWithout(points []Point, errs []float64, f func(float64) float64, without int) law {
 	l := law{f: f, parameters: 1}
 	var s, sx, sy, sxx, sxy float64
@@ -233,8 +234,8 @@ func fitWithout(points []Point, errs []float64, f func(float64) float64, without
 	return l
 }
 
-// missesAnyPoint reports whether a point's distance from the law exceeds three times its error, and also a quarter of its value or a
-// sixteenth of the change, whichever is more.
+// missesAnyPoint reports whether a point's distance from the law exceeds three times its error, and also a quarter of
+// its value or a sixteenth of the change, whichever is more.
 func (l law) missesAnyPoint(points []Point, errs []float64) bool {
 	change, _, _ := l.changeOver(points, 0)
 	for i, p := range points {
@@ -269,7 +270,7 @@ func (c Curve) At(x float64) float64 {
 	return c.law.at(x)
 }
 
-// Crossing is where one curve falls below another.
+// Crossing is the place where two curves cross.
 type Crossing struct {
 	// X is where the laws meet. Low and High bound the range in which the difference is not significant.
 	X, Low, High float64
@@ -283,8 +284,8 @@ type Crossing struct {
 type Relation string
 
 const (
-	// Under and Over mean that the first curve is below or above the second in the whole range. Crosses means that their order at
-	// its end differs from their order at its beginning.
+	// Under and Over mean that the first curve is below or above the second in the whole range. Crosses means that
+	// their order at its end differs from their order at its beginning.
 	Under   Relation = "under"
 	Over    Relation = "over"
 	Crosses Relation = "crosses"
@@ -292,9 +293,8 @@ const (
 	Unclear Relation = "unclear"
 )
 
-// sidesAt reports whether a and b are in the order of side at every X that both have. side is -1 if a is below b, 1 if a
-// is above b.
-func sidesAt(a, b Curve, side float64) bool {
+// keepsSide reports whether a is on the given side of b at every X that both have. side is -1 for below, 1 for above.
+func keepsSide(a, b Curve, side float64) bool {
 	for _, p := range a.Points {
 		for _, q := range b.Points {
 			if p.X == q.X && (p.Median-q.Median)*side < 0 {
@@ -331,7 +331,7 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 		if slices.ContainsFunc(xs, func(x float64) bool { return side(x) != first }) {
 			return Unclear, Crossing{}
 		}
-		if (a.Unfit || b.Unfit) && !sidesAt(a, b, first) {
+		if (a.Unfit || b.Unfit) && !keepsSide(a, b, first) {
 			return Unclear, Crossing{}
 		}
 		if first < 0 {

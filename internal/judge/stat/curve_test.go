@@ -110,7 +110,8 @@ func TestGrowSlopeCovers(t *testing.T) {
 	}
 }
 
-// TestCross: a crossing within the range is found, and its interval holds it. Curves that differ are called so, equal ones not.
+// TestCross: a crossing within the range is found, and its interval holds it. Curves that differ are called so, equal ones
+// not.
 func TestCross(t *testing.T) {
 	const runs = 300
 	r := rand.New(rand.NewPCG(5, 6))
@@ -191,8 +192,9 @@ func TestGrowMisses(t *testing.T) {
 	}
 }
 
-// TestGrowOfFlat: a flat curve is called growing in at most 5 of 100 cases, of as few instances as say anything, by medians or levels and with
-// any number of points; and one that grows by a fifth is found. Two instances say nothing: before, 12 to 17 of 100 flat curves grew.
+// TestGrowOfFlat: a flat curve is called growing in at most 5 of 100 cases, of as few instances as say anything, by medians
+// or levels and with any number of points; and one that grows by a fifth is found. Two instances say nothing: before, 12 to
+// 17 of 100 flat curves grew.
 func TestGrowOfFlat(t *testing.T) {
 	t.Parallel()
 	const runs = 600

@@ -40,7 +40,8 @@ func (l Level) Left(share float64) Level {
 	return l
 }
 
-// Over returns the level of the quotient of independent values, by Satterthwaite's degrees of freedom.
+// Over returns the level of the quotient of l and base, which must be independent. Its degrees of freedom are
+// Satterthwaite's.
 func (l Level) Over(base Level) Level {
 	sum := l.variance + base.variance
 	return Level{
@@ -79,8 +80,8 @@ func (l Level) Times(factor float64) Level {
 	return l
 }
 
-// intervalHalfWidth returns the half-width of the level's interval at a confidence. known is false for one value, and for values
-// that do not scatter.
+// intervalHalfWidth returns the half-width of the level's interval at a confidence. known is false for one value, and
+// for values that do not scatter.
 func (l Level) intervalHalfWidth(confidence float64) (half float64, known bool) {
 	if l.n < 2 || !(l.variance > 0) {
 		return 0, false
@@ -132,10 +133,10 @@ type Scatter struct {
 const unlike, above = 2.33, 0.7
 
 // ScatterOf fits the scatter of levels that were measured in the same way: the variances of cells are drawn from a
-// scaled inverse chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of
-// their logarithms (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Levels
-// that scatter very differently, or are few, say little about one another. The others never add more information than a level's
-// own values. It returns the zero Scatter for fewer than two usable levels.
+// scaled inverse chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance
+// of their logarithms (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression).
+// Levels that scatter very differently, or are few, say little about one another. The others never add more
+// information than a level's own values. It returns the zero Scatter for fewer than two usable levels.
 func ScatterOf(levels []Level) Scatter {
 	var logs []float64
 	var free, expected float64

@@ -48,9 +48,9 @@ func holds(l Level, confidence float64) bool {
 	return studentP(math.Abs(l.log)/math.Sqrt(l.variance), max(1, l.free)) >= 1-confidence
 }
 
-// TestLevelCoverage: intervals hold the truth as often as they say, of a lone cell and in tables of any size, of cells by themselves and of
-// the quotient of two, whether values count alike or by weights. Before, those of tables of two cells held it in 91 %: the scale of
-// so few was taken for known.
+// TestLevelCoverage: intervals hold the truth as often as they say, of a lone cell and in tables of any size, of cells by
+// themselves and of the quotient of two, whether values count alike or by weights. Before, those of tables of two cells held
+// it in 91 %: the scale of so few was taken for known.
 func TestLevelCoverage(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*rand.Rand) (weight, deviation float64){
@@ -99,8 +99,8 @@ func one(is bool) float64 {
 	return 0
 }
 
-// TestLevelsAmongOthers: intervals hold where cells differ in how they scatter, too, and the family as a whole does by Bonferroni. That is
-// what the others are asked for: single values tell little of how rarely a mean is far off.
+// TestLevelsAmongOthers: intervals hold where cells differ in how they scatter, too, and the family as a whole does by
+// Bonferroni. That is what the others are asked for: single values tell little of how rarely a mean is far off.
 func TestLevelsAmongOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -146,7 +146,8 @@ func TestLevelsAmongOthers(t *testing.T) {
 	}
 }
 
-// TestLevelUnlikeOthers: a lone cell that scatters more than the others is not made sure by them. Before, its intervals held the truth in
+// TestLevelUnlikeOthers: a lone cell that scatters more than the others is not made sure by them. Before, its intervals held
+// the truth in
 // 85 to 90 %. Comparisons of it still hold it in 88 to 95 % only (quotients).
 func TestLevelUnlikeOthers(t *testing.T) {
 	t.Parallel()

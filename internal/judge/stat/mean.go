@@ -22,7 +22,8 @@ func WeightedMean(values, weights []float64) (mean, variance, free float64) {
 	return mean, variance * count / (count - 1), count - 1
 }
 
-// Reach returns the half-width of an interval of a confidence in standard errors, given its degrees of freedom.
+// Reach returns how many standard errors an interval of the given confidence extends to either side. free is its
+// degrees of freedom; less than 1 counts as 1.
 func Reach(confidence, free float64) float64 {
 	return studentQuantile(confidence, max(1, free))
 }

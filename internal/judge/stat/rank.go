@@ -10,8 +10,8 @@ import (
 // than needed. Counts stay below 2^53, so float64 holds them exactly.
 const exactTotal = 50
 
-// doubledMidranks returns twice the rank of every value, in the order of xs. Ties share the mean of their ranks; doubled ranks
-// are integers. tied reports whether there are ties.
+// doubledMidranks returns twice the rank of every value, in the order of xs. Ties share the mean of their ranks;
+// doubled ranks are integers. tied reports whether there are ties.
 func doubledMidranks(xs []float64) (doubled []int, tied bool) {
 	order := make([]int, len(xs))
 	for i := range order {
@@ -45,8 +45,8 @@ type rankSum struct {
 	deviation, variance float64
 }
 
-// twoSided returns the chance of a value that is at least as far from the middle as the observed one.
-func (s rankSum) twoSided() float64 {
+// twoSidedP returns the chance of a value that is at least as far from the middle as the observed one.
+func (s rankSum) twoSidedP() float64 {
 	if s.counts == nil {
 		return min(1, 2*s.normalTail(math.Abs(s.deviation)))
 	}
@@ -54,15 +54,15 @@ func (s rankSum) twoSided() float64 {
 	return s.selectedShare(func(i int) bool { return max(2*i-s.doubledMiddle, s.doubledMiddle-2*i) >= distance })
 }
 
-// oneSidedAbove returns the chance of a value that is at least as high as the observed one.
-func (s rankSum) oneSidedAbove() float64 {
+// oneSidedP returns the chance of a value that is at least as high as the observed one.
+func (s rankSum) oneSidedP() float64 {
 	if s.counts == nil {
 		return s.normalTail(s.deviation)
 	}
 	return s.selectedShare(func(i int) bool { return i >= s.at })
 }
 
-// selectedShare returns the share of the counts of the selected values.
+// selectedShare returns the share of the orders whose value of the statistic counted selects.
 func (s rankSum) selectedShare(counted func(place int) bool) float64 {
 	var far, all float64
 	for i, c := range s.counts {
@@ -214,7 +214,8 @@ func wRank(n int, confidence float64) (k int, coverage float64) {
 	return exactRank(wCounts(n), confidence)
 }
 
-// exactRank finds the largest k, at least 1, with 1 - 2 P(S < k) >= confidence.
+// exactRank returns the largest k whose coverage 1 - 2 P(S < k) is at least confidence, or 1 if there is none. It
+// also returns the coverage.
 func exactRank(counts []float64, confidence float64) (k int, coverage float64) {
 	var all float64
 	for _, c := range counts {

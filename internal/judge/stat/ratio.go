@@ -71,7 +71,7 @@ func Ranks(a, b []float64, confidence float64) Effect {
 	if n == 0 || m == 0 {
 		return e
 	}
-	e.P = mannWhitney(a, b).twoSided()
+	e.P = mannWhitney(a, b).twoSidedP()
 	if !allPositive(a) || !allPositive(b) {
 		return e
 	}
@@ -93,19 +93,20 @@ func Paired(a, b []float64, confidence float64) Effect {
 		for i := range d {
 			d[i] = a[i] - b[i]
 		}
-		e.P = signedRank(d).twoSided()
+		e.P = signedRank(d).twoSidedP()
 		return e
 	}
 	for i := range d {
 		d[i] = math.Log(a[i]) - math.Log(b[i])
 	}
-	e.P = signedRank(d).twoSided()
+	e.P = signedRank(d).twoSidedP()
 	slices.Sort(d)
 	k, coverage := wRank(n, confidence)
 	return e.withEstimate(walshAverages(d), k, coverage)
 }
 
-// withEstimate returns e with the estimate from the log ratios. The k-th from either end bound the interval.
+// withEstimate returns e with the ratio that follows from the log ratios. The k-th from either end bound the
+// interval.
 func (e Effect) withEstimate(logs order, k int, coverage float64) Effect {
 	e.Ratio = math.Exp(logs.median())
 	e.Low, e.High = math.Exp(logs.kth(k)), math.Exp(logs.kth(logs.size+1-k))

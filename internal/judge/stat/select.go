@@ -45,13 +45,13 @@ func walshAverages(d []float64) order {
 func (o order) kth(k int) float64 {
 	low, high := placeOf(math.Inf(-1)), placeOf(math.Inf(1))
 	for low < high {
-		if mid := low + (high-low)/2; o.atMost(atPlace(mid)) >= k {
+		if mid := low + (high-low)/2; o.atMost(floatAt(mid)) >= k {
 			high = mid
 		} else {
 			low = mid + 1
 		}
 	}
-	return atPlace(low)
+	return floatAt(low)
 }
 
 // median returns the median of o, which is not empty.
@@ -68,8 +68,8 @@ func placeOf(x float64) uint64 {
 	return bits | signBit
 }
 
-// atPlace returns the float64 at a position; it is the inverse of placeOf.
-func atPlace(n uint64) float64 {
+// floatAt returns the float64 at a position; it is the inverse of placeOf.
+func floatAt(n uint64) float64 {
 	if n&signBit == 0 {
 		return math.Float64frombits(^n)
 	}

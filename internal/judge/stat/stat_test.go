@@ -151,11 +151,11 @@ func TestExactAgainstEnumeration(t *testing.T) {
 			return xs
 		}
 		a, b := draw(1+r.IntN(5)), draw(1+r.IntN(5))
-		if got, want := mannWhitney(a, b).twoSided(), bruteU(a, b); !near(got, want) {
+		if got, want := mannWhitney(a, b).twoSidedP(), bruteU(a, b); !near(got, want) {
 			t.Fatalf("Mann-Whitney of %v and %v: p = %g, enumeration %g", a, b, got, want)
 		}
 		d := draw(1 + r.IntN(8))
-		if got, want := signedRank(d).twoSided(), bruteW(d); !near(got, want) {
+		if got, want := signedRank(d).twoSidedP(), bruteW(d); !near(got, want) {
 			t.Fatalf("signed rank of %v: p = %g, enumeration %g", d, got, want)
 		}
 	}
@@ -175,7 +175,7 @@ func TestApproximationJoinsExact(t *testing.T) {
 			sum += x
 		}
 		normal := rankSum{deviation: float64(sum-25*51) / 2, variance: rankSumVariance(ranks, 25)}
-		if exact, approx := mannWhitney(a, b).twoSided(), normal.twoSided(); math.Abs(exact-approx) > 0.01 {
+		if exact, approx := mannWhitney(a, b).twoSidedP(), normal.twoSidedP(); math.Abs(exact-approx) > 0.01 {
 			t.Fatalf("Mann-Whitney n=25: exact %g, approximation %g", exact, approx)
 		}
 	}

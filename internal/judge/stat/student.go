@@ -91,11 +91,10 @@ func betaShare(x, a, b float64) float64 {
 	return front * value
 }
 
-// quantile is a value of studentQuantile.
+// quantile is a result of studentQuantile with its arguments.
 type quantile struct{ confidence, free, t float64 }
 
-// latest is the quantile that was computed last: a comparison needs the same one several times, with its values multiplied by
-// a factor.
+// latest is the quantile that was computed last. A comparison needs the same quantile several times.
 var latest atomic.Pointer[quantile]
 
 // studentQuantile returns the t that |t| exceeds with the probability 1 - confidence.
@@ -103,14 +102,14 @@ func studentQuantile(confidence, free float64) float64 {
 	if q := latest.Load(); q != nil && q.confidence == confidence && q.free == free {
 		return q.t
 	}
-	t := findQuantile(confidence, free)
+	t := computeQuantile(confidence, free)
 	latest.Store(&quantile{confidence, free, t})
 	return t
 }
 
-// findQuantile computes the quantile. The logarithm of the tail is almost linear, so false position (in the form of
+// computeQuantile computes the quantile. The logarithm of the tail is almost linear, so false position (in the form of
 // Illinois) needs few steps.
-func findQuantile(confidence, free float64) float64 {
+func computeQuantile(confidence, free float64) float64 {
 	target := math.Log(1 - confidence)
 	off := func(log float64) float64 { return math.Log(studentP(math.Exp(log), free)) - target }
 	if !(confidence > 0) {

@@ -58,7 +58,8 @@ func Summarize(xs []float64, confidence float64) Summary {
 	}
 }
 
-// HalfWidth returns the longer arm of the interval relative to the median, for example 0.05; NaN if N < 2 or the median is 0.
+// HalfWidth returns the longer arm of the interval relative to the median, for example 0.05; NaN if N < 2 or the
+// median is 0.
 func (s Summary) HalfWidth() float64 {
 	if s.N < 2 || s.Median == 0 {
 		return math.NaN()

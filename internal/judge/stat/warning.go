@@ -99,9 +99,9 @@ func kendallTrend(xs []float64) (p float64, up bool) {
 		f := float64(n)
 		s.deviation, s.variance = float64(rises-falls)/2, f*(f-1)*(2*f+5)/72
 	} else {
-		s.counts = inversionCounts(n)
+		s.counts = inversionShares(n)
 	}
-	return s.twoSided(), rises > falls
+	return s.twoSidedP(), rises > falls
 }
 
 // orderedPairs counts the pairs of values whose later one is larger, and smaller; equal values count in neither.
@@ -124,8 +124,8 @@ func orderedPairs(xs []float64) (rises, falls int) {
 	return rises, falls
 }
 
-// inversionCounts returns the share of the orders of n values with each number of inversions.
-func inversionCounts(n int) []float64 {
+// inversionShares returns the share of the orders of n values with each number of inversions.
+func inversionShares(n int) []float64 {
 	c := make([]float64, n*(n-1)/2+1)
 	c[0] = 1
 	for i := 2; i <= n; i++ {

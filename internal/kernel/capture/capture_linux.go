@@ -49,8 +49,8 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("capture lost %d frames: its buffer was full", e.Frames)
 }
 
-// Open begins to capture in ns, which must stay open until Close. It needs CAP_NET_RAW there. Frames from the return
-// of Open on are captured; a frame between two devices of the namespace is captured on each.
+// Open begins to capture in ns, which must stay open until Close. It needs CAP_NET_RAW there. It captures the frames
+// that pass after it returns. A frame between two devices of the namespace is captured on each.
 func Open(ns *netns.NS, o Options) (*Capture, error) {
 	c := &Capture{ns: ns, names: map[int]string{}, mark: o.Mark}
 	err := ns.Do(func() error {
@@ -141,7 +141,7 @@ func (c *Capture) Until(ctx context.Context, want func(Frame) bool) ([]Frame, er
 // Close ends the capture. Frames that were not read are dropped.
 func (c *Capture) Close() error { return c.file.Close() }
 
-// readFrame reads one frame. If no frame is queued, it waits if wait is true, else it fails with EAGAIN.
+// readFrame reads one frame. If no frame is queued, it waits for one, or fails with EAGAIN if wait is false.
 func (c *Capture) readFrame(wait bool) (Frame, error) {
 	var n int
 	var from unix.Sockaddr
@@ -208,7 +208,8 @@ func (c *Capture) deviceName(index int) string {
 	return c.names[index]
 }
 
-// lostError returns a *LostError if frames did not fit into the buffer since the last call, else nil.
+// lostError returns a *LostError if frames did not fit into the buffer since the last call. It fails with another error
+// if the lost frames cannot be counted.
 func (c *Capture) lostError() error {
 	var stats *unix.TpacketStats
 	var err error

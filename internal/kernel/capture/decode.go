@@ -35,7 +35,7 @@ type Frame struct {
 	Inner *Frame
 }
 
-// Ethernet is a link header.
+// Ethernet is the header of an Ethernet frame.
 type Ethernet struct {
 	Source, Destination net.HardwareAddr
 	// Type is the EtherType, for example 0x0800.
@@ -57,8 +57,8 @@ type IP struct {
 	Fragment     bool
 	Offset       int
 	DontFragment bool
-	// Options are the options of an IPv4 header, or of IPv6's destination options header, with their padding; nil if
-	// there are none or they are truncated.
+	// Options are the options of an IPv4 header, or of IPv6's destination options header, with their padding. They are
+	// nil if there are none, or if they are truncated.
 	Options []byte
 }
 
@@ -115,16 +115,16 @@ const (
 	etherBridged = 0x6558
 )
 
-// Decode decodes the headers in b, the first bytes of an Ethernet frame of length bytes. It never fails: a header
-// that it cannot read is nil. A length below len(b) counts as len(b).
+// Decode decodes the headers of an Ethernet frame of length bytes. b has the first bytes of the frame. It never fails:
+// a header that it cannot read is nil. A length below len(b) counts as len(b).
 func Decode(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
 	decoder{missing: f.Length - len(b), depth: maxDepth}.decodeEthernet(&f, b)
 	return f
 }
 
-// DecodeIP decodes the headers in b, the first bytes of an IP packet of length bytes without a link header, such as
-// one of an IP tunnel device. Otherwise it is like Decode.
+// DecodeIP decodes the headers of an IP packet without a link header, such as a packet of an IP tunnel device.
+// Otherwise it is like Decode.
 func DecodeIP(b []byte, length int) Frame {
 	f := Frame{Length: max(length, len(b))}
 	decoder{missing: f.Length - len(b), depth: maxDepth}.decodeIP(&f, b)
@@ -211,8 +211,8 @@ func (d decoder) decodeIPv6(f *Frame, b []byte) {
 	}
 }
 
-// decodeExtensions decodes IPv6 extension headers at the start of b and returns the payload, nil if it was not kept or
-// begins in an earlier fragment.
+// decodeExtensions decodes IPv6 extension headers at the start of b, and returns the payload. It returns nil if the
+// payload was not kept or begins in an earlier fragment.
 func (ip *IP) decodeExtensions(b []byte) []byte {
 	for {
 		length := 8
@@ -301,8 +301,8 @@ func (d decoder) decodeUDP(f *Frame, b []byte) {
 	}
 }
 
-// newInnerFrame returns an undecoded frame for the inside of a tunnel, whose kept bytes are b. It returns nil if no byte was
-// kept, or at more than maxDepth nested tunnels.
+// newInnerFrame returns an undecoded frame for the contents of a tunnel. b has its kept bytes. It returns nil if b is
+// empty, or inside more than maxDepth nested tunnels.
 func (d decoder) newInnerFrame(b []byte) *Frame {
 	if d.depth == 0 || len(b) == 0 {
 		return nil

@@ -30,15 +30,16 @@ import (
 // ErrNoMount means that cgroup v2 is not mounted.
 var ErrNoMount = errors.New("cgroup v2 is not mounted")
 
-// Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or a directory next to the v1 controllers on a hybrid
-// machine.
+// Root returns the directory where cgroup v2 is mounted: /sys/fs/cgroup, or a directory next to the v1 controllers on a
+// hybrid machine. It fails with ErrNoMount if cgroup v2 is not mounted.
 func Root() (string, error) { return mountPoint("cgroup2", "", ErrNoMount) }
 
 // ErrNoHierarchy means that a controller has no cgroup v1 hierarchy: the controller is in the v2 tree, or does not exist.
 var ErrNoHierarchy = errors.New("it has no cgroup v1 hierarchy")
 
-// Hierarchy returns where the cgroup v1 hierarchy of a controller is mounted, such as "cpu". Groups there have the
-// controller's default limits: none for cpu. Unlike in the v2 tree, Remove cannot kill what runs in them.
+// Hierarchy returns the directory where the cgroup v1 hierarchy of a controller, such as "cpu", is mounted. It fails
+// with ErrNoHierarchy if there is none. Groups there have the controller's default limits: none for cpu. Unlike in the
+// v2 tree, Remove cannot kill what runs in them.
 func Hierarchy(controller string) (string, error) {
 	return mountPoint("cgroup", controller, fmt.Errorf("controller %s: %w", controller, ErrNoHierarchy))
 }
@@ -54,11 +55,11 @@ func mountPoint(kind, option string, absent error) (string, error) {
 	return "", absent
 }
 
-// escapes replaces the escapes by which /proc/mounts writes characters that would end a field.
+// escapes decodes the octal escapes of /proc/mounts for spaces, tabs, newlines and backslashes.
 var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// findMount returns the mount point of the first file system of type kind that has option, if that is not ""; "" if
-// there is none.
+// findMount returns the mount point of the first file system of type kind. If option is not "", the file system must
+// have that option. It returns "" if there is none.
 func findMount(mounts []byte, kind, option string) string {
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
@@ -69,7 +70,7 @@ func findMount(mounts []byte, kind, option string) string {
 	return ""
 }
 
-// Group is one directory of the tree, held open.
+// Group is an open directory of the cgroup tree.
 type Group struct {
 	path string
 	dir  *os.File
@@ -170,8 +171,8 @@ func (g *Group) Close() error {
 	return g.dir.Close()
 }
 
-// Remove kills what still runs in the tree at path (cgroup v2 only), waits until it has ended or ctx is done, and
-// removes the tree. A missing tree is not an error.
+// Remove kills the processes in the tree at path (cgroup v2 only), waits until they have ended, and removes the tree.
+// It fails if ctx is done before. A missing tree is not an error.
 func Remove(ctx context.Context, path string) error {
 	if err := writeFile(filepath.Join(path, "cgroup.kill"), "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("kill what runs in %s: %w", path, err)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MemoryLeft returns how many bytes this process may still use before the nearest limit of its cgroups, and the cgroup
-// with that limit; "" if none has a limit. Page cache that the kernel would evict first counts as left.
+// MemoryLeft returns how many bytes this process may still use before the nearest limit of its cgroups. path is the
+// cgroup with that limit, "" if none has a limit. Page cache that the kernel would evict first counts as left.
 func MemoryLeft() (left uint64, path string, err error) {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -35,8 +35,8 @@ func MemoryLeft() (left uint64, path string, err error) {
 // memoryFiles names the files with the limit and the usage of a group, and the line of memory.stat with the cache.
 type memoryFiles struct{ limit, usage, cache string }
 
-// groupPath returns the path of a process in the hierarchy of a controller, "" for cgroup v2, from its
-// /proc/PID/cgroup. If the hierarchy is not listed there, it returns "/".
+// groupPath returns the path of a process's group in the hierarchy of a controller; controller "" means cgroup v2. self
+// is the content of /proc/PID/cgroup. If the hierarchy is not listed there, it returns "/".
 func groupPath(self []byte, controller string) string {
 	for line := range strings.Lines(string(self)) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -55,8 +55,8 @@ func groupPath(self []byte, controller string) string {
 // unlimited is the least value of a limit in cgroup v1 that means "no limit".
 const unlimited = math.MaxInt64 / 2
 
-// nearestLimit compares the group at path under mount and all groups above it. It returns the directory of the group with the
-// fewest bytes left before its limit, and these bytes; "" if no group has a limit.
+// nearestLimit compares the group at path under mount and all groups above it. It returns how many bytes are left in
+// the group that is nearest to its limit, and the directory of that group. at is "" if no group has a limit.
 func nearestLimit(mount, path string, of memoryFiles) (left uint64, at string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		group := filepath.Join(mount, path)

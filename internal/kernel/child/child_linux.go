@@ -19,7 +19,7 @@ import (
 // ErrTooMuch is the error of a process that was killed because it wrote more than its limit.
 var ErrTooMuch = errors.New("it wrote too much")
 
-// Options say how a program runs.
+// Options define which program runs, and how.
 type Options struct {
 	// Argv is the program's path and its arguments.
 	Argv []string
@@ -58,8 +58,8 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// startAndWait starts the process and waits for it on one thread: the kernel sends the parent-death signal when the thread that
-// started the process ends. The thread ends with the goroutine, because its CPU affinity differs.
+// startAndWait starts the process and waits for it on one thread: the kernel sends the parent-death signal when the thread
+// that started the process ends. The thread ends with the goroutine, because its CPU affinity differs.
 func (p *Process) startAndWait(cpus []int, started chan<- error) {
 	runtime.LockOSThread()
 	if len(cpus) > 0 {
@@ -106,8 +106,8 @@ func (p *Process) Stdout() []byte { return p.stdout.Bytes() }
 // Stderr returns what the process has written to its standard error, at most Limit bytes.
 func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
-// CPU returns the CPU time in ns of all threads of the process, and after its end also of the children that it waited
-// for.
+// CPU returns the CPU time in ns of all threads of the process. After the end of the process, it includes the children
+// that the process waited for.
 func (p *Process) CPU() (int64, error) {
 	select {
 	case <-p.ended:
@@ -142,7 +142,7 @@ func (b *Bounded) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// Bytes returns what was kept.
+// Bytes returns a copy of the kept bytes.
 func (b *Bounded) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

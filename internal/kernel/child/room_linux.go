@@ -47,7 +47,7 @@ type Room struct {
 	ended chan struct{}
 }
 
-// OpenRoom makes a room in ns, whose programs may use the given CPUs; no CPUs means any.
+// OpenRoom makes a room in ns. Its programs may use the given CPUs; no CPUs means any.
 func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
 	r := &Room{jobs: make(chan func()), ended: make(chan struct{})}
 	opened := make(chan error)

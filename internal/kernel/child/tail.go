@@ -21,7 +21,7 @@ func (t *Tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes, at most 4 KiB.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

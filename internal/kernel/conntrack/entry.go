@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Protocols as numbers, as in tuples.
+// Protocols of a Tuple, by their numbers in the IP header.
 const (
 	TCP = 6
 	UDP = 17
@@ -25,7 +25,7 @@ type Entry struct {
 	Original, Reply Tuple
 	// Replied means that a packet of the reply direction was seen.
 	Replied bool
-	// Offloaded says that a flowtable forwards its packets.
+	// Offloaded means that a flowtable forwards its packets.
 	Offloaded bool
 	// Mark is the connection's mark.
 	Mark   uint32

@@ -32,16 +32,17 @@ const (
 const (
 	// maxEntriesFile has the maximum number of entries of each namespace, one setting for the whole machine.
 	maxEntriesFile = "/proc/sys/net/netfilter/nf_conntrack_max"
-	// spare is how many entries stay free for other connections. A trial's are tracked for two minutes after their end.
+	// spare is how many entries stay free for other connections. A trial's connections stay in the table for two
+	// minutes after their end.
 	spare = 1 << 16
 	// standingSeconds is the lifetime of the entries, longer than any run.
 	standingSeconds = 24 * 3600
-	// batchSize is how many entries one system call adds, of at most 256 bytes each.
+	// batchSize is how many entries one system call adds. An entry has at most 256 bytes.
 	batchSize = 256
 	buffer    = 1 << 20
 )
 
-// Fill adds n established TCP connections to the table of ns, which expire after a day. tuple returns the original
+// Fill adds n established TCP connections to the table of ns. They expire after a day. tuple returns the original
 // direction of connection i. Fill needs CAP_NET_ADMIN in ns, and fails if the table has too little room.
 func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	if limit, err := strconv.Atoi(proc.Text(maxEntriesFile)); err == nil && n > limit-spare {
@@ -73,7 +74,7 @@ func addEntries(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 	}
 	batch := make([]netlink.Message, 0, batchSize)
 	for i := range n {
-		m, err := addRequest(tuple(i))
+		m, err := newEntryRequest(tuple(i))
 		if err != nil {
 			return err
 		}
@@ -93,12 +94,12 @@ func addEntries(ns *netns.NS, n int, tuple func(i int) Tuple) (err error) {
 	return nil
 }
 
-// addRequest returns the request to add one established connection.
-func addRequest(t Tuple) (netlink.Message, error) {
+// newEntryRequest returns the request to add one established connection.
+func newEntryRequest(t Tuple) (netlink.Message, error) {
 	e := netlink.NewAttributeEncoder()
 	e.ByteOrder = binary.BigEndian
 	e.Nested(attrTupleOriginal, t.encode)
-	e.Nested(attrTupleReply, t.replyDirection().encode)
+	e.Nested(attrTupleReply, t.replyTuple().encode)
 	e.Uint32(attrStatus, seenReply|assured|confirmed)
 	e.Uint32(attrTimeout, standingSeconds)
 	e.Nested(attrProtoInfo, func(e *netlink.AttributeEncoder) error {
@@ -119,7 +120,7 @@ func addRequest(t Tuple) (netlink.Message, error) {
 	}, err
 }
 
-func (t Tuple) replyDirection() Tuple {
+func (t Tuple) replyTuple() Tuple {
 	return Tuple{Source: t.Destination, Destination: t.Source, SourcePort: t.DestinationPort, DestinationPort: t.SourcePort, Protocol: t.Protocol}
 }
 

@@ -22,7 +22,7 @@ func TestFill(t *testing.T) {
 			t.Fatalf("%s: %d entries, %d counted, %v %v", name, len(entries), n, err, bad)
 		}
 		last := Select(entries, tuple(many-1))
-		if len(last) != 1 || !last[0].Replied || last[0].Reply != tuple(many-1).replyDirection() {
+		if len(last) != 1 || !last[0].Replied || last[0].Reply != tuple(many-1).replyTuple() {
 			t.Errorf("%s: %+v", name, last)
 		}
 		if err := Fill(ns, many, tuple); err == nil || !strings.Contains(err.Error(), "exist") {

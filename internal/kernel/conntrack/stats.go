@@ -38,8 +38,8 @@ const (
 	statChainTooLong = 15
 )
 
-// addCPU adds the counters of one CPU. b is a message of the dump, without its netlink header.
-func (s *Stats) addCPU(b []byte) error {
+// addCounters adds the counters of one CPU. b is a message of the dump, without its netlink header.
+func (s *Stats) addCounters(b []byte) error {
 	d, err := attributeDecoder(b)
 	if err != nil {
 		return fmt.Errorf("conntrack statistics: %w", err)

@@ -17,14 +17,14 @@ const stats = "00000000" + // nfgenmsg
 
 func TestDecodeStats(t *testing.T) {
 	var got Stats
-	err := got.addCPU(fromHex(t, stats))
+	err := got.addCounters(fromHex(t, stats))
 	want := Stats{Invalid: 2, InsertFailed: 8, Drop: 0x20, Clashes: 0x200, EarlyDrop: 0x40, ChainTooLong: 0x400}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	for name, b := range map[string]string{"no header": "0000", "cut attribute": stats[:len(stats)-4], "short counter": "00000000" + "0600040000020000"} {
 		var s Stats
-		if err := s.addCPU(fromHex(t, b)); err == nil {
+		if err := s.addCounters(fromHex(t, b)); err == nil {
 			t.Errorf("%s: decoded to %+v", name, s)
 		}
 	}
@@ -53,7 +53,7 @@ func FuzzDecodeStats(f *testing.F) {
 	f.Add(fromHex(f, stats))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s Stats
-		if err := s.addCPU(b); err == nil && s.Refused() > s.Drop {
+		if err := s.addCounters(b); err == nil && s.Refused() > s.Drop {
 			t.Errorf("%+v: refused more than it dropped", s)
 		}
 	})

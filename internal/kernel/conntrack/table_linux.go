@@ -65,8 +65,8 @@ func dial(ns *netns.NS) (*netlink.Conn, error) {
 	return c, nil
 }
 
-// executeRequest sends a message without attributes, which applies to every entry of every address family, and returns the
-// answers.
+// executeRequest sends a message without attributes, and returns the answers. Such a message applies to every entry of
+// every address family.
 func executeRequest(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	c, err := dial(ns)
 	if err != nil {
@@ -90,7 +90,7 @@ func ReadStats(ns *netns.NS) (Stats, error) {
 	}
 	var sum Stats
 	for _, m := range messages {
-		if err := sum.addCPU(m.Data); err != nil {
+		if err := sum.addCounters(m.Data); err != nil {
 			return Stats{}, err
 		}
 	}

@@ -26,7 +26,7 @@ func PeerUID(c *net.UnixConn) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// Send writes a message with attached descriptors.
+// Send writes a message with attached descriptors. The caller still owns the descriptors.
 func Send(c *net.UnixConn, message []byte, fds ...int) error {
 	var rights []byte
 	if len(fds) > 0 {
@@ -37,7 +37,7 @@ func Send(c *net.UnixConn, message []byte, fds ...int) error {
 }
 
 // Receive reads the message of one Send, or the part of it that fits into buffer, and returns the descriptor attached
-// to it. file is nil unless exactly one descriptor is attached. name is the file's name.
+// to it. file is nil unless exactly one descriptor is attached; its name is name.
 func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File, err error) {
 	n, files, err := receiveAll(c, buffer, name)
 	if len(files) == 1 {
@@ -50,7 +50,7 @@ func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File,
 // mostFiles is the maximum number of descriptors in a message.
 const mostFiles = 2
 
-// receiveAll does the same as Receive, but returns up to mostFiles descriptors.
+// receiveAll reads a message like Receive, but returns up to mostFiles attached descriptors.
 func receiveAll(c *net.UnixConn, buffer []byte, name string) (n int, files []*os.File, err error) {
 	rights := make([]byte, unix.CmsgSpace(4*mostFiles))
 	n, oobn, _, _, err := c.ReadMsgUnix(buffer, rights)

@@ -38,8 +38,8 @@ func Pair() (near, far *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "handover"), os.NewFile(uintptr(fds[1]), "handover"), nil
 }
 
-// unixConn converts an end into a connection; it closes f in any case.
-func unixConn(f *os.File) (*net.UnixConn, error) {
+// newUnixConn returns the connection of f, one end of a pair. It always closes f. It fails if f is not a Unix socket.
+func newUnixConn(f *os.File) (*net.UnixConn, error) {
 	c, err := net.FileConn(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("handover: %w", err)
@@ -54,7 +54,7 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 // Serve connects or opens sockets for the Client at the other end, several at a time, until that end is closed. It
 // closes f. It fails if a request is invalid.
 func Serve(f *os.File) error {
-	conn, err := unixConn(f)
+	conn, err := newUnixConn(f)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func Serve(f *os.File) error {
 // client has given up.
 func (r request) serve(f *os.File, namespaces []*os.File) {
 	defer closeAll(namespaces)
-	to, err := unixConn(f)
+	to, err := newUnixConn(f)
 	if err != nil {
 		return
 	}
@@ -109,7 +109,7 @@ func (r request) serve(f *os.File, namespaces []*os.File) {
 	_ = Send(to, []byte("connected"), int(socket.Fd()))
 }
 
-// Open returns an unconnected TCP socket, of network tcp4 or tcp6, in the namespace ns.
+// Open returns an unconnected TCP socket in the namespace ns. network is tcp4 or tcp6.
 func Open(network string, ns *netns.NS) (*os.File, error) {
 	family := syscall.AF_INET
 	if network == "tcp6" {
@@ -129,7 +129,7 @@ func Open(network string, ns *netns.NS) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "socket"), nil
 }
 
-// dial connects and returns a copy of the socket.
+// dial connects to the address of the request, and returns a copy of the socket.
 func (r request) dial() (*os.File, error) {
 	c, err := (&net.Dialer{Timeout: r.Timeout, Control: sock.HearICMP}).Dial(r.Network, r.Address)
 	if err != nil {
@@ -148,7 +148,7 @@ type Client struct{ conn *net.UnixConn }
 
 // NewClient returns the client at this end of a pair. It closes f.
 func NewClient(f *os.File) (*Client, error) {
-	conn, err := unixConn(f)
+	conn, err := newUnixConn(f)
 	return &Client{conn}, err
 }
 
@@ -166,14 +166,14 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, errors.Join(err, socket.Close())
 }
 
-// Open returns an unconnected TCP socket, of network tcp4 or tcp6, in the namespace ns and in the cgroup of the process
-// at the other end.
+// Open returns an unconnected TCP socket in the namespace ns, and in the cgroup of the process at the other end.
+// network is tcp4 or tcp6.
 func (c *Client) Open(ctx context.Context, network string, ns *netns.NS) (*os.File, error) {
 	return c.requestSocket(ctx, request{Network: network}, ns.FD())
 }
 
-// requestSocket sends a request, with the descriptors in beside attached, and returns the requested socket. It fails if ctx
-// ends, or if the other process has ended or reports an error.
+// requestSocket sends a request and returns the requested socket. It attaches the descriptors in beside to the request.
+// It fails if ctx ends, or if the other process has ended or reports an error.
 func (c *Client) requestSocket(ctx context.Context, r request, beside ...int) (*os.File, error) {
 	answer, err := c.sendRequest(r, beside)
 	if err != nil {
@@ -194,14 +194,14 @@ func (c *Client) requestSocket(ctx context.Context, r request, beside ...int) (*
 	return nil, errors.New(string(buf[:n]))
 }
 
-// sendRequest sends a request and returns the socket on which the answer arrives. Only the other process has the far end of this
-// socket, so a read of the answer fails when that process ends.
+// sendRequest sends a request and returns the socket on which the answer arrives. Only the other process has the far end of
+// this socket, so a read of the answer fails when that process ends.
 func (c *Client) sendRequest(r request, beside []int) (*net.UnixConn, error) {
 	near, far, err := Pair()
 	if err != nil {
 		return nil, err
 	}
-	answer, err := unixConn(near)
+	answer, err := newUnixConn(near)
 	if err != nil {
 		return nil, errors.Join(err, far.Close())
 	}

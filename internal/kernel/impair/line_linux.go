@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// A and B are the names of the two devices, which must be up and unused.
 	A, B string
-	// Delay is how long a frame from A to B is delayed; 0 means no delay.
+	// Delay is the delay of each frame from A to B; 0 means none.
 	Delay time.Duration
 	// Loss is the share of frames from A to B that are lost, 0 to 1.
 	Loss float64
@@ -30,18 +30,18 @@ type Line struct {
 	threads     sync.WaitGroup
 }
 
-// Open connects A and B in ns, which must outlive the line. Delay and Loss apply only after Impair. It fails if a
-// device is missing or an option is out of range.
+// Open connects the devices A and B of ns. ns must outlive the line. Delay and Loss apply only after Impair. Open fails
+// if a device is missing or an option is out of range.
 func Open(ns *netns.NS, o Options) (*Line, error) {
 	if o.Loss < 0 || o.Loss > 1 || o.Delay < 0 {
 		return nil, fmt.Errorf("join %s and %s: a loss of %v and a delay of %v cannot be", o.A, o.B, o.Loss, o.Delay)
 	}
 	var a, b int
 	err := ns.Do(func() (err error) {
-		if a, err = packetSocket(o.A); err != nil {
+		if a, err = openPacketSocket(o.A); err != nil {
 			return err
 		}
-		if b, err = packetSocket(o.B); err != nil {
+		if b, err = openPacketSocket(o.B); err != nil {
 			return errors.Join(err, unix.Close(a))
 		}
 		return nil

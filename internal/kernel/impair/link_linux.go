@@ -23,8 +23,8 @@ type Lossy struct {
 	at     io.Closer
 }
 
-// NewLossy loads the program that drops a share, 0 to 1, of the frames for the MAC address to. No frame is dropped
-// until Impair.
+// NewLossy loads a program that drops a share of the frames for the MAC address to. share is 0 to 1. The program drops
+// no frame until Impair.
 func NewLossy(ns *netns.NS, device string, to net.HardwareAddr, share float64) (*Lossy, error) {
 	const address, passes, lost = -8, "passes", 2 // TC_ACT_SHOT
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lossy_link", Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{

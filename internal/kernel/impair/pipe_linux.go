@@ -53,8 +53,8 @@ func newPipe(from, to int, o Options) *pipe {
 	return &pipe{from: from, to: to, o: o, room: make([]byte, largest), oob: make([]byte, 128)}
 }
 
-// carryFrames carries frames on a thread of its own until over is set. It sends one value to began: nil, or why it could
-// not start.
+// carryFrames carries frames on its own thread until over is set. It sends nil to began when it starts, or the error if
+// it cannot start.
 func (p *pipe) carryFrames(began chan<- error) {
 	runtime.LockOSThread() // never unlocked: it is confined, and ends with the goroutine
 	err := thread.SharpTimers()
@@ -67,7 +67,7 @@ func (p *pipe) carryFrames(began chan<- error) {
 	}
 	for !p.over.Load() {
 		took := p.takeFrame()
-		if wait := p.sendDue(); !took && wait > 0 {
+		if wait := p.sendDueFrames(); !took && wait > 0 {
 			p.awaitFrame(wait)
 		}
 	}
@@ -96,8 +96,9 @@ func (p *pipe) takeFrame() bool {
 	return true
 }
 
-// sendDue sends the delayed frames that are due. It returns the time until the next frame is due, look if none is delayed.
-func (p *pipe) sendDue() time.Duration {
+// sendDueFrames sends the delayed frames that are due. It returns the time until the next frame is due, look if none is
+// delayed.
+func (p *pipe) sendDueFrames() time.Duration {
 	for len(p.held) > 0 {
 		f := p.held[0]
 		if wait := f.at - realtimeNow(); wait > 0 {
@@ -131,8 +132,8 @@ func realtimeNow() int64 {
 	return ts.Nano()
 }
 
-// arrivalTime returns the time at which the kernel received a frame, in ns of CLOCK_REALTIME, from the control messages of the
-// frame. It returns the current time if they have no time stamp.
+// arrivalTime returns the time at which the kernel received a frame, in ns of CLOCK_REALTIME. oob has the control
+// messages of the frame. It returns the current time if they have no time stamp.
 func arrivalTime(oob []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -146,9 +147,9 @@ func arrivalTime(oob []byte) int64 {
 	return realtimeNow()
 }
 
-// packetSocket opens a packet socket of a device: reads return the frames that arrive at the device, and writes send
-// frames from the device. Frames have a virtio header in both directions.
-func packetSocket(device string) (fd int, err error) {
+// openPacketSocket opens a packet socket of a device. Reads return the frames that arrive at the device. Writes send frames
+// from the device. Frames have a virtio header in both directions.
+func openPacketSocket(device string) (fd int, err error) {
 	at, err := net.InterfaceByName(device)
 	if err != nil {
 		return -1, err

@@ -32,9 +32,9 @@ func (a *accounting) addUnproven(what string, err error) {
 	a.Unproven = append(a.Unproven, unprovenEntry(what, err))
 }
 
-// Count reads three things in the namespace of this process: the kernel's counters, the queueing disciplines that
-// limit, delay or lose packets, and the netfilter rules that drop packets. It also finds the modes of kube-proxy. What
-// it cannot read is listed in Unproven. It fails if the devices cannot be listed.
+// Count reads the kernel's counters in the namespace of this process. It also reads the queueing disciplines that
+// limit, delay or lose packets, the netfilter rules that drop packets, and the modes of kube-proxy. What it cannot read
+// is listed in Unproven. It fails if the devices cannot be listed.
 func Count() (netstate.Account, error) {
 	a := &accounting{}
 	a.Counters = map[string]int64{}
@@ -101,7 +101,7 @@ func (a *accounting) readDevices() error {
 	return nil
 }
 
-// shaperOf describes q, a queueing discipline of l. ok is false if q does not limit, delay or lose packets.
+// shaperOf describes q, a queueing discipline of the device l. ok is false if q does not limit, delay or lose packets.
 func shaperOf(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 	s.Kind = q.Type()
 	switch q := q.(type) {
@@ -169,7 +169,7 @@ func filterOf(r *nftables.Rule) (f netstate.Filter, ok bool) {
 			f.Invalid = f.Invalid || masked && e.Op == expr.CmpOpNeq // from 0; equal to 0 selects all others
 			masked = false
 		case *expr.Match:
-			f.Invalid = f.Invalid || invalidOnly(e.Info)
+			f.Invalid = f.Invalid || selectsInvalid(e.Info)
 		case *expr.Counter:
 			f.Packets, counts = int64(e.Packets), true
 		case *expr.Verdict:
@@ -187,8 +187,8 @@ func filterOf(r *nftables.Rule) (f netstate.Filter, ok bool) {
 	return f, counts && f.Verdict != ""
 }
 
-// invalidOnly reports whether an iptables match selects the packets that connection tracking calls invalid.
-func invalidOnly(info xt.InfoAny) bool {
+// selectsInvalid reports whether an iptables match selects the packets that connection tracking calls invalid.
+func selectsInvalid(info xt.InfoAny) bool {
 	switch m := info.(type) {
 	case *xt.ConntrackMtinfo2:
 		return uint32(m.StateMask) == expr.CtStateBitINVALID && m.InvertFlags == 0
@@ -239,7 +239,8 @@ func parseConntrack(b []byte) (map[string]int64, error) {
 	return counters, nil
 }
 
-// parseSoftnet returns how many packets all CPUs dropped according to /proc/net/softnet_stat, as softnet.dropped.
+// parseSoftnet returns the counter softnet.dropped: the packets that all CPUs dropped according to
+// /proc/net/softnet_stat.
 func parseSoftnet(b []byte) (map[string]int64, error) {
 	lines, err := proc.ParseSoftnet(b)
 	counters := map[string]int64{}

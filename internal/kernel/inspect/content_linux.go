@@ -31,8 +31,8 @@ const (
 	smallMessage = 128
 	// lateTime is how long to wait for the last answers: a busy machine answers late, which is not a loss.
 	lateTime = time.Second
-	// socketRoom is the size of a socket's receive buffer in bytes: so large that a process that waits for a CPU
-	// loses no datagrams.
+	// socketRoom is the size of a socket's receive buffer in bytes. It is so large that a process loses no datagrams
+	// while it waits for a CPU.
 	socketRoom = 4 << 20
 	// blocks is the largest number of large parts of a stream that are sent in each direction. blockTime bounds the time
 	// for sending them.
@@ -112,8 +112,8 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 	return c, err
 }
 
-// exchangeDatagrams sends count questions of length bytes, one every paceTime; kind is kindCheck or kindBare. It returns what
-// was lost or changed in each direction, by the Echo's counts and by the answers.
+// exchangeDatagrams sends count questions of length bytes, one every paceTime. kind is kindCheck or kindBare. It
+// returns how many were lost or changed in each direction. It knows that from the Echo's counts and from the answers.
 func (a *asker) exchangeDatagrams(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
 	before, err := a.askCounts(nil)
 	if err != nil {
@@ -182,8 +182,8 @@ func (a *asker) exchangeDatagrams(ctx context.Context, kind byte, count, length 
 	return e, err
 }
 
-// askCounts requests the Echo's counts until the Echo answers, at most 20 times. It calls late, unless nil, for each
-// other readable datagram that arrives meanwhile. It fails without an answer.
+// askCounts requests the Echo's counts until the Echo answers, at most 20 times. Unless late is nil, it calls late for
+// each other readable datagram that arrives meanwhile. It fails without an answer.
 func (a *asker) askCounts(late func(datagram, []byte)) (echoCounts, error) {
 	for range 20 {
 		a.number++
@@ -273,7 +273,7 @@ func sendParts(c *net.TCPConn) (resent int, err error) {
 		}
 		pause(context.Background(), time.Until(began.Add(time.Duration(n+1)*paceTime)))
 	}
-	if resent, err = retransmits(c); err != nil {
+	if resent, err = retransmitCount(c); err != nil {
 		return 0, err
 	}
 	if _, err := c.Write(binary.BigEndian.AppendUint32(nil, uint32(resent))); err != nil {
@@ -288,9 +288,9 @@ func sendParts(c *net.TCPConn) (resent int, err error) {
 	return resent, c.CloseWrite()
 }
 
-// retransmits returns how many segments of a connection TCP retransmitted because they were lost: it subtracts the
-// segments that the receiver reported as duplicates.
-func retransmits(c *net.TCPConn) (n int, err error) {
+// retransmitCount returns how many lost segments of a connection TCP has retransmitted. It does not count the segments that
+// the receiver reported as duplicates.
+func retransmitCount(c *net.TCPConn) (n int, err error) {
 	err = withSocket(c, func(fd int) error {
 		s, err := sock.State(fd)
 		n = max(0, int(s.Retransmits)-int(s.Twice))
@@ -329,8 +329,8 @@ func receiveParts(c net.Conn) (small, large netstate.Traffic, err error) {
 	return small, large, err
 }
 
-// exchangeStream exchanges parts with an Echo over a new TCP connection. It returns no error if the connection fails, is reset,
-// ends early or exceeds its deadline; it then returns the counts known by that time.
+// exchangeStream exchanges parts with an Echo over a new TCP connection. If the connection fails, is reset, ends early
+// or exceeds its deadline, it returns the counts known by that time without an error.
 func (a *asker) exchangeStream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
 	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {

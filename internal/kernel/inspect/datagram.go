@@ -48,7 +48,7 @@ const header = 1 + 4 + 4
 type datagram struct {
 	kind   byte
 	number uint32
-	// size is, in a question, the requested length of the answer; in an answer, the length of the question.
+	// size is the requested length of the answer in a question, and the length of the question in an answer.
 	size uint32
 	// to is, in an answer, the sender of the question as the Echo saw it.
 	to netip.AddrPort
@@ -66,8 +66,8 @@ type echoCounts struct {
 	overrun uint32
 }
 
-// filling has the random bytes that paddingBytes uses as padding of datagrams and of parts of streams. The number of a datagram
-// or part determines the offset of its padding in filling.
+// filling has the random bytes with which paddingBytes pads datagrams and parts of streams. The number of a datagram or
+// part determines the offset of its padding in filling.
 var filling = func() []byte {
 	b := make([]byte, 1<<16)
 	_, _ = rand.NewChaCha8([32]byte{'c', 'n', 'i'}).Read(b) // it never fails
@@ -88,7 +88,7 @@ func (d datagram) isQuestion() bool {
 // isCounted reports whether d is a question that the Echo counts.
 func (d datagram) isCounted() bool { return d.kind == kindCheck || d.kind == kindBare }
 
-// encode returns the bytes of the mark and of d, padded to length bytes if they are fewer.
+// encode returns the mark and the bytes of d. It pads them to at least length bytes.
 func (d datagram) encode(mark []byte, length int) []byte {
 	b := append([]byte(nil), mark...)
 	b = append(b, d.kind)
@@ -111,8 +111,8 @@ func (d datagram) encode(mark []byte, length int) []byte {
 // errForeign means that a datagram or stream does not begin with the mark of this run.
 var errForeign = errors.New("a datagram without the mark")
 
-// decodeDatagram decodes a datagram and returns its padding. It fails with errForeign without the mark, and for a datagram
-// that is cut short or of an unknown kind.
+// decodeDatagram decodes a datagram and returns its padding. It fails with errForeign if the mark is missing. It also
+// fails if the datagram is cut short or of an unknown kind.
 func decodeDatagram(mark, b []byte) (d datagram, filled []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, mark)
 	if !ok {
@@ -182,7 +182,8 @@ func (t *tally) add(f *capture.Frame) {
 	}
 }
 
-// encapsulationOf returns the encapsulation of a frame with the mark, and the UDP port and VNI of the encapsulation, 0 without one.
+// encapsulationOf returns the kind of encapsulation of a frame with the mark, and its UDP port and VNI. A port or VNI
+// that it does not have is 0.
 func (t *tally) encapsulationOf(f *capture.Frame) (kind string, port uint16, vni uint32) {
 	switch {
 	case f.VXLAN != nil:
@@ -201,8 +202,8 @@ func (t *tally) encapsulationOf(f *capture.Frame) (kind string, port uint16, vni
 	return netstate.Bare, 0, 0
 }
 
-// sortWrappings returns the counted encapsulations, most frames first.
-func sortWrappings(counted map[netstate.Wrapping]int) []netstate.Wrapping {
+// sortedWrappings returns the counted encapsulations, most frames first.
+func sortedWrappings(counted map[netstate.Wrapping]int) []netstate.Wrapping {
 	var list []netstate.Wrapping
 	for w, n := range counted {
 		w.Frames = n

@@ -41,8 +41,8 @@ func Accept(ctx context.Context, port int) error {
 	}
 }
 
-// Dial connects dials times to each address, to all addresses concurrently, and measures each connection. The results
-// are in the order of addresses.
+// Dial opens 20 TCP connections to each address, and measures each of them. It tests all addresses concurrently. The
+// results are in the order of addresses.
 func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	all := make([]netstate.Dialled, len(addresses))
 	var wait sync.WaitGroup
@@ -53,8 +53,9 @@ func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	return all
 }
 
-// dialAddress connects to an address dials times. It repeats the first connection until it succeeds, at most settleTime.
-// The other connections begin dialPause apart. Their timeout is three times the duration of the first, at least dialTime.
+// dialAddress opens as many connections to an address as dials says, and measures each. It repeats the first connection
+// until it succeeds, at most for settleTime. The other connections begin dialPause apart. Their timeout is three times
+// the duration of the first, at least dialTime.
 func dialAddress(ctx context.Context, to string) netstate.Dialled {
 	d := netstate.Dialled{To: to, Failed: map[string]int{}}
 	settled := time.Now().Add(settleTime)
@@ -96,7 +97,7 @@ func measureConnect(ctx context.Context, to string, limit time.Duration) (time.D
 	return took, c.Close()
 }
 
-// failureReason returns why a connection failed, in a word or two.
+// failureReason describes in a word or two why a connection failed.
 func failureReason(err error) string {
 	var op *net.OpError
 	switch {

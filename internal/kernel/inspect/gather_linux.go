@@ -85,7 +85,7 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	g.countChains()
 	g.listPrograms()
 	g.readConflists(o.CNI)
-	g.proxyMode(ctx, o.Proxy)
+	g.readProxyMode(ctx, o.Proxy)
 	g.readLimits("/sys/fs/cgroup")
 	return g.State, ctx.Err()
 }
@@ -179,7 +179,7 @@ func (g *gathering) readConflists(dir string) {
 		if ext := filepath.Ext(e.Name()); !slices.Contains([]string{".conflist", ".conf", ".json"}, ext) || len(g.Conflists) == conflistCount {
 			continue
 		}
-		text, err := readUpTo(filepath.Join(dir, e.Name()), conflistSize)
+		text, err := readBoundedFile(filepath.Join(dir, e.Name()), conflistSize)
 		if err != nil {
 			g.addUnproven(netstate.WhatConflists+"/"+e.Name(), err)
 			continue
@@ -191,8 +191,8 @@ func (g *gathering) readConflists(dir string) {
 	}
 }
 
-// readUpTo returns the text of a file. It fails if the file is larger than size bytes.
-func readUpTo(name string, size int64) (string, error) {
+// readBoundedFile returns the text of a file. It fails if the file is larger than size bytes.
+func readBoundedFile(name string, size int64) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err
@@ -205,8 +205,9 @@ func readUpTo(name string, size int64) (string, error) {
 	return string(b), err
 }
 
-// proxyMode asks kube-proxy for its mode. kube-proxy answers only on the node's loopback.
-func (g *gathering) proxyMode(ctx context.Context, url string) {
+// readProxyMode asks kube-proxy for its mode, and stores the mode in ProxyMode. kube-proxy answers only on the node's
+// loopback.
+func (g *gathering) readProxyMode(ctx context.Context, url string) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
 	mode, err := fetchProxyMode(ctx, url)
@@ -217,11 +218,10 @@ func (g *gathering) proxyMode(ctx context.Context, url string) {
 	g.ProxyMode = mode
 }
 
-// modes are the possible answers of kube-proxy.
+// modes are the modes that kube-proxy may report.
 var modes = []string{"iptables", "ipvs", "nftables", "kernelspace", "userspace"}
 
-// fetchProxyMode requests url and returns the mode that kube-proxy answers. It fails if the answer is not one of
-// modes.
+// fetchProxyMode requests url and returns kube-proxy's answer. It fails if the answer is not one of modes.
 func fetchProxyMode(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// parseMax parses cpu.max of cgroup v2, for example "200000 100000" or "max 100000". It returns the limit in CPUs,
+// parseCPUMax parses cpu.max of cgroup v2, for example "200000 100000" or "max 100000". It returns the limit in CPUs,
 // nil without a limit.
-func parseMax(text string) (*float64, error) {
+func parseCPUMax(text string) (*float64, error) {
 	f := strings.Fields(text)
 	if len(f) == 2 && f[0] == "max" {
 		return nil, nil

@@ -14,7 +14,7 @@ func (g *gathering) readLimits(root string) {
 	const what = "limit of CPU time"
 	for _, dir := range []string{".", "cpu", "cpu,cpuacct"} {
 		at := filepath.Join(root, dir)
-		limit, found, err := limitIn(at)
+		limit, found, err := groupCPULimit(at)
 		switch {
 		case err != nil:
 			g.addUnproven(what, err)
@@ -28,11 +28,11 @@ func (g *gathering) readLimits(root string) {
 	g.addUnproven(what, errors.New("no group with a CPU controller under "+root))
 }
 
-// limitIn returns the CPU limit of the cgroup at dir, from cpu.max of v2 or from quota and period of v1; nil means no
-// limit. found is false if dir has none of these files.
-func limitIn(dir string) (limit *float64, found bool, err error) {
+// groupCPULimit returns the CPU limit of the cgroup at dir, in CPUs; nil means no limit. It reads cpu.max of v2, or the quota
+// and the period of v1. found is false if dir has none of these files.
+func groupCPULimit(dir string) (limit *float64, found bool, err error) {
 	if text := proc.Text(filepath.Join(dir, "cpu.max")); text != "" {
-		limit, err = parseMax(text)
+		limit, err = parseCPUMax(text)
 		return limit, true, err
 	}
 	quota, period := proc.Text(filepath.Join(dir, "cpu.cfs_quota_us")), proc.Text(filepath.Join(dir, "cpu.cfs_period_us"))

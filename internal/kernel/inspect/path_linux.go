@@ -34,7 +34,7 @@ const (
 	leastIPv4, leastIPv6 = 576, 1280
 	// most is the largest payload of a UDP datagram over IPv4, in bytes.
 	most = 65507
-	// rounds is how many datagrams of a kind are timed; if a round trip takes longer than tryTime/10, it is farRounds.
+	// rounds is how many datagrams of each kind are timed. If a round trip takes longer than tryTime/10, farRounds are.
 	rounds, farRounds = 10, 3
 )
 
@@ -55,7 +55,7 @@ var (
 	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
 )
 
-// controlFunc returns the Control function of a net.Dialer or net.ListenConfig, which sets options on a new socket.
+// controlFunc returns a Control function for a net.Dialer or net.ListenConfig. It sets the options on each new socket.
 func controlFunc(options ...option) func(network, address string, c syscall.RawConn) error {
 	return func(network, _ string, c syscall.RawConn) error {
 		var failed error
@@ -73,8 +73,8 @@ func controlFunc(options ...option) func(network, address string, c syscall.RawC
 	}
 }
 
-// arrival is a received datagram as the kernel describes it: its length, its sender, its TTL on arrival (0 if
-// unknown), and how many datagrams did not fit into the socket's buffer since it was opened.
+// arrival describes a received datagram. n is its length, and ttl is its TTL on arrival, 0 if unknown. overrun is how
+// many datagrams have not fitted into the socket's buffer since the socket was opened.
 type arrival struct {
 	n       int
 	from    netip.AddrPort
@@ -82,7 +82,7 @@ type arrival struct {
 	overrun uint32
 }
 
-// receiveDatagram reads a datagram into buf.
+// receiveDatagram reads a datagram into buf, and describes it.
 func receiveDatagram(conn *net.UDPConn, buf []byte) (r arrival, err error) {
 	var control [128]byte
 	var size int
@@ -99,11 +99,11 @@ func receiveDatagram(conn *net.UDPConn, buf []byte) (r arrival, err error) {
 	return r, err
 }
 
-// firstTTL is the TTL of Linux's own packets.
+// firstTTL is the TTL with which Linux sends its own packets.
 const firstTTL = 64
 
-// hopsOf returns how many hops a datagram took that arrived with this TTL, 0 if unknown. It assumes that Linux sent
-// it.
+// hopsOf returns how many hops a datagram has taken if it arrives with this TTL; 0 if unknown. It assumes that Linux
+// sent the datagram.
 func hopsOf(ttl byte) int {
 	if ttl == 0 || ttl > firstTTL {
 		return 0
@@ -148,7 +148,7 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		case ctx.Err() != nil:
 			return answered, nil
 		case errors.Is(err, unix.EMSGSIZE) && last.from.IsValid(): // a router's word about the last answer
-			last.tooBig(conn, mark)
+			last.sendTooBig(conn, mark)
 			continue
 		case isICMPError(err):
 			continue
@@ -194,7 +194,7 @@ func (l senderCounts) countArrival(r arrival, q datagram, filled []byte, failed 
 	return *h
 }
 
-// question is a question to an Echo.
+// question is a received question, with the answer to send.
 type question struct {
 	// reply is the answer to it.
 	reply datagram
@@ -207,12 +207,12 @@ type question struct {
 func (q question) sendAnswer(conn *net.UDPConn, mark []byte, size int) {
 	_, err := conn.WriteToUDPAddrPort(q.reply.encode(mark, min(size, most)), q.from)
 	if errors.Is(err, unix.EMSGSIZE) {
-		q.tooBig(conn, mark)
+		q.sendTooBig(conn, mark)
 	}
 }
 
-// tooBig tells the client that the requested answer cannot be sent.
-func (q question) tooBig(conn *net.UDPConn, mark []byte) {
+// sendTooBig tells the client that the requested answer cannot be sent.
+func (q question) sendTooBig(conn *net.UDPConn, mark []byte) {
 	q.reply.kind = kindTooBig
 	_, _ = conn.WriteToUDPAddrPort(q.reply.encode(mark, 0), q.from)
 }
@@ -231,9 +231,9 @@ type asker struct {
 	silent bool
 	// there is the number of hops that the last answered question took. back is the number that its answer took.
 	there, back int
-	// trip is the round-trip time, patience the timeout of an answer.
+	// trip is the round-trip time. patience is the timeout of an answer.
 	trip, patience time.Duration
-	// overrun is how many datagrams the socket has dropped since it was opened, for want of room.
+	// overrun is how many datagrams the socket has dropped since it was opened because its buffer was full.
 	overrun int64
 }
 
@@ -263,7 +263,7 @@ const (
 	refused
 )
 
-// ask sends a question of length bytes that requests an answer of size bytes, and waits for the answer, at most d.
+// ask sends a question of length bytes that requests an answer of size bytes. It waits at most d for the answer.
 func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 	return a.askAgain(a.number+1, length, size, d)
 }
@@ -308,8 +308,9 @@ func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outco
 	}
 }
 
-// awaitFirstAnswer asks until the first answer, each time with a longer timeout, for at most contactTime in total. It stores the
-// round-trip time and the timeout of later answers. Without an answer it fails; the error names what else the host answers.
+// awaitFirstAnswer asks until the first answer, each time with a longer timeout, for at most contactTime in total. It stores
+// the round-trip time and the timeout of later answers. Without an answer it fails; the error names what else the host
+// answers.
 func (a *asker) awaitFirstAnswer(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
@@ -373,8 +374,8 @@ func (a *asker) largestPacket(ctx context.Context, least, most int, back bool) (
 	return least, nil
 }
 
-// PathMTU finds the largest packets that pass unfragmented to an Echo and back, at most the MTU of the outgoing
-// device. It also measures round trips and hops. It fails if the Echo does not answer.
+// PathMTU finds the sizes of the largest packets that pass unfragmented to an Echo and back. They are at most the MTU
+// of the outgoing device. It also measures round trips and hops. It fails if the Echo does not answer.
 func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.PathMTU, error) {
 	a, err := dialEcho(ctx, to, mark)
 	if err != nil {
@@ -407,8 +408,8 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	return found, err
 }
 
-// shortestTrips returns the shortest round-trip time of three kinds of exchange: both datagrams small, questions of there bytes,
-// and answers of back bytes. A time is 0 if no question of the kind was answered.
+// shortestTrips returns the shortest round-trip times of three kinds of exchange: small datagrams both ways, questions
+// of there bytes, and answers of back bytes. A time is 0 if no question of the kind was answered.
 func (a *asker) shortestTrips(there, back int) (t netstate.Trips, err error) {
 	n := rounds
 	if a.trip > tryTime/10 {
@@ -432,7 +433,7 @@ func (a *asker) shortestTrips(there, back int) (t netstate.Trips, err error) {
 	return t, nil
 }
 
-// deviceMTU returns the MTU of the device that has our source address. It fails if no device has it.
+// deviceMTU returns the MTU in bytes of the device that has our source address. It fails if no device has it.
 func (a *asker) deviceMTU() (int, error) {
 	local := a.conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap() // by the requested network
 	devices, err := net.Interfaces()
@@ -522,6 +523,6 @@ func Watch(ctx context.Context, device string, mark []byte, port uint16) (netsta
 			return netstate.Wire{}, fmt.Errorf("watch %s: %w", device, err)
 		}
 	}
-	wire.Marked, wire.Sealed = sortWrappings(t.marked), sortWrappings(t.sealed)
+	wire.Marked, wire.Sealed = sortedWrappings(t.marked), sortedWrappings(t.sealed)
 	return wire, nil
 }

@@ -12,13 +12,13 @@ func TestParseMax(t *testing.T) {
 	two := 2.0
 	half := 0.5
 	for text, want := range map[string]*float64{"200000 100000": &two, "max 100000": nil, "50000 100000\n": &half} {
-		got, err := parseMax(text)
+		got, err := parseCPUMax(text)
 		if err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "max", "x 100000", "1 0", "1 2 3"} {
-		if got, err := parseMax(text); err == nil {
+		if got, err := parseCPUMax(text); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestTally(t *testing.T) {
 	} {
 		tl := tally{port: 7777, marked: map[netstate.Wrapping]int{}, sealed: map[netstate.Wrapping]int{}}
 		tl.add(&c.frame)
-		marked, sealed := sortWrappings(tl.marked), sortWrappings(tl.sealed)
+		marked, sealed := sortedWrappings(tl.marked), sortedWrappings(tl.sealed)
 		list := marked
 		if c.sealed {
 			list = sealed

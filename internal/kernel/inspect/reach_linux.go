@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// otherAnswers tests whether a host whose UDP port is silent answers anything else: a TCP connection to that port,
-// accepted or refused, or an ICMP echo. It returns what was answered, as words for an error.
+// otherAnswers tests what else a host answers whose UDP port is silent. It tries a TCP connection to that port, which
+// the host may also refuse, and an ICMP echo. It returns what was answered, as words for an error.
 func otherAnswers(ctx context.Context, to netip.AddrPort) (answered []string) {
 	if _, err := measureConnect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
 		answered = append(answered, "a connection")

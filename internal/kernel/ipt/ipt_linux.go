@@ -51,11 +51,11 @@ type Tool struct {
 	restore, save string
 }
 
-// Name returns program, flavour and version for people, for example "iptables-nft 1.8.9".
+// Name returns the program, flavour and version in one text, for example "iptables-nft 1.8.9".
 func (t *Tool) Name() string { return string(t.Family) + "-" + string(t.Flavor) + " " + t.Version }
 
-// Find returns the tool of a flavour for IPv4 or IPv6. Auto chooses the nft flavour if it can load a NAT rule in a
-// new namespace, else legacy if that can; this needs the right to make namespaces. If the program is not installed,
+// Find returns the tool of a flavour for IPv4 or IPv6. Auto chooses the first of the nft and the legacy flavour that
+// can load a NAT rule in a new namespace. This needs the right to make namespaces. If the program is not installed,
 // Find fails with ErrMissing.
 func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
 	f := IPv4
@@ -66,12 +66,12 @@ func Find(ctx context.Context, flavor Flavor, ipv6 bool) (*Tool, error) {
 	case NFT, Legacy:
 		return findFlavor(ctx, flavor, f)
 	case Auto, "":
-		return findWorking(ctx, f)
+		return findWorkingFlavor(ctx, f)
 	}
 	return nil, fmt.Errorf("iptables flavour %q is not auto, nft or legacy", flavor)
 }
 
-func findWorking(ctx context.Context, f Family) (*Tool, error) {
+func findWorkingFlavor(ctx context.Context, f Family) (*Tool, error) {
 	var errs []error
 	for _, flavor := range []Flavor{NFT, Legacy} {
 		t, err := findFlavor(ctx, flavor, f)
@@ -86,7 +86,7 @@ func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	return nil, fmt.Errorf("no flavour of %s works: %w", f, errors.Join(errs...))
 }
 
-// Works tests the tool: it loads a NAT rule in a new namespace, and fails if it cannot.
+// Works tests whether the tool can load a NAT rule in a new namespace. It fails if the tool cannot.
 func (t *Tool) Works(ctx context.Context) error {
 	ns, err := netns.New()
 	if err != nil {
@@ -176,7 +176,7 @@ func Feed(ctx context.Context, ns *netns.NS, program, text string, args ...strin
 	return runCommand(ctx, ns, command{cmd: exec.CommandContext(ctx, path, args...), input: text})
 }
 
-// Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; table "" means all
+// Save returns the output of iptables-save -c for one table of ns: the rules with their counters. table "" means all
 // tables.
 func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, error) {
 	args := []string{"-c"}
@@ -214,7 +214,7 @@ func (t *Tool) newCommand(ctx context.Context, path, input string, args ...strin
 // parent-death signal kills the program only if this process dies.
 func runCommand(ctx context.Context, ns *netns.NS, c command) error {
 	if c.ownLock {
-		lock, err := lockFile()
+		lock, err := newLockFile()
 		if err != nil {
 			return err
 		}
@@ -243,8 +243,8 @@ func runCommand(ctx context.Context, ns *netns.NS, c command) error {
 	return nil
 }
 
-// lockFile returns an anonymous file in memory for the program to lock.
-func lockFile() (*os.File, error) {
+// newLockFile returns an anonymous file in memory for the program to lock.
+func newLockFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("xtables.lock", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
@@ -252,14 +252,14 @@ func lockFile() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "xtables.lock"), nil
 }
 
-// IPSet is the ipset program.
+// IPSet is the ipset program of this machine.
 type IPSet struct {
 	// Version is as the program prints it, for example "7.17".
 	Version string
 	path    string
 }
 
-// FindIPSet returns the ipset program of this machine.
+// FindIPSet returns the ipset program of this machine. It fails with ErrMissing if the program is not installed.
 func FindIPSet(ctx context.Context) (*IPSet, error) {
 	path, err := lookPath("ipset")
 	if err != nil {

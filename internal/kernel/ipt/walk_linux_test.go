@@ -58,8 +58,8 @@ func (w *world) load(t *testing.T, n policy.Node) {
 	must(t, w.tool.Restore(t.Context(), w.World["node"], rules))
 }
 
-// settled is save when no packet is under way any more: tables are read one after the other, and an answer's acknowledgement follows it
-// by up to 40 ms.
+// settled is save when no packet is under way any more: tables are read one after the other, and an answer's acknowledgement
+// follows it by up to 40 ms.
 func (w *world) settled(t *testing.T) []ipt.SavedTable {
 	t.Helper()
 	last := w.save(t)

@@ -92,8 +92,8 @@ func withConn(ns *netns.NS, do func(*conn) error) error {
 	return do(&conn{Conn: c, family: family.ID})
 }
 
-// putServer creates the server s, or changes it if known is true: the kernel then has it already. It adds the missing backends
-// of s and retires all others.
+// putServer creates the server s. If known is true, the kernel has s already, and putServer changes it. It adds the
+// missing backends of s and retires all others.
 func (c *conn) putServer(s Server, known bool) error {
 	cmd := uint8(cmdNewService)
 	if known {

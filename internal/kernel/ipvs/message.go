@@ -133,8 +133,8 @@ func decodeServer(data []byte) (s Server, err error) {
 	return s, nil
 }
 
-// decodeBackend decodes the answer about one backend of a server. If the answer has no address family, it is that of
-// the server.
+// decodeBackend decodes the answer about one backend of a server. If the answer has no address family, the backend has
+// the server's.
 func decodeBackend(data []byte, of Server) (b backend, err error) {
 	a, err := nestedAttributes(data, attrDest)
 	if err == nil {
@@ -150,7 +150,8 @@ func decodeBackend(data []byte, of Server) (b backend, err error) {
 // attributes has the contents of nested attributes, by type.
 type attributes map[uint16][]byte
 
-// nestedAttributes returns the attributes inside the attribute of the given type, empty if data has none.
+// nestedAttributes returns the attributes inside the attribute of the given type. The result is empty if data has no
+// such attribute.
 func nestedAttributes(data []byte, kind uint16) (attributes, error) {
 	outer, err := netlink.UnmarshalAttributes(data)
 	if err != nil {

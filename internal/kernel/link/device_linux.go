@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Veth is a pair of devices.
+// Veth is a pair of virtual Ethernet devices: each receives what the other sends.
 type Veth struct {
 	// Name is the end in the handle's own namespace, Peer the other end.
 	Name, Peer string
@@ -48,7 +48,7 @@ func (v Veth) addTo(h *Handle) error {
 	return errors.Join(far.Up(v.Peer), h.awaitReady(v.Name), far.awaitReady(v.Peer))
 }
 
-// readyTime bounds the wait of awaitReady.
+// readyTime is the longest wait of awaitReady for a device.
 const readyTime = 10 * time.Second
 
 // awaitReady waits, at most readyTime, until the queue of a device that is up is active. Until then the device
@@ -150,8 +150,9 @@ type IPIP struct {
 // ipipAside is the new name of the ipip device that the kernel creates itself.
 const ipipAside = "ipip-kernel"
 
-// addTo creates the device. The kernel adds an ipip device of its own to each new namespace. If that device has the same
-// name, addTo renames it and does not use it: it is older than the NIC, so the node would send from its address.
+// addTo creates the device. The kernel adds an ipip device of its own to each new namespace. If that device has the
+// same name, addTo renames it. addTo does not use it: it is older than the NIC, so the node would send from its
+// address.
 func (t IPIP) addTo(h *Handle) error {
 	if l, err := h.nl.LinkByName(t.Name); err == nil && l.Type() == "ipip" {
 		if err := h.nl.LinkSetName(l, ipipAside); err != nil {
@@ -161,8 +162,8 @@ func (t IPIP) addTo(h *Handle) error {
 	return h.makeDevice(&netlink.Iptun{LinkAttrs: deviceAttrs(t.Name, t.MTU, nil), PMtuDisc: 1, Local: netIP(t.Local)})
 }
 
-// Child is a device on top of a parent device, as the CNI plugins macvlan and ipvlan create it: a macvlan device in bridge
-// mode with its own MAC address, or an ipvlan device in l2 mode with the MAC address of the parent.
+// Child is a device on top of a parent device, as the CNI plugins macvlan and ipvlan create it. A macvlan device has
+// its own MAC address and bridge mode. An ipvlan device has the MAC address of the parent and l2 mode.
 type Child struct {
 	Name   string
 	IPvlan bool
@@ -174,8 +175,8 @@ type Child struct {
 	In     *Handle
 }
 
-// temporaryName is the temporary name of a child until it is in its namespace: older kernels require that the name is
-// free in the parent's namespace.
+// temporaryName is the name of a child until it is in its namespace. Older kernels require that the final name is free
+// in the parent's namespace.
 const temporaryName = "cnibench-new"
 
 func (c Child) addTo(h *Handle) error {

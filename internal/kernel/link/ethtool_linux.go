@@ -9,8 +9,8 @@ import (
 )
 
 // ethtool reads and sets the features of a namespace's devices by the ioctl of that name
-// (include/uapi/linux/ethtool.h). Every buffer is on the heap and is passed to the kernel as a pointer: a library
-// that passed stack addresses as plain numbers lost the kernel's answer when the stack moved.
+// (include/uapi/linux/ethtool.h). Every buffer is on the heap, and is passed to the kernel as a pointer. A library that
+// passed stack addresses as plain numbers lost the kernel's answer when the stack moved.
 type ethtool struct{ socket int }
 
 // feature is one feature of a device: its bit, whether it can be changed, and whether it is on.

@@ -64,7 +64,7 @@ func (h *Handle) Close() {
 	}
 }
 
-// Thing is what Add can add: a device, an address, a route and so on.
+// Thing is something that Add can add, for example a device, an address or a route.
 type Thing interface {
 	addTo(*Handle) error
 }
@@ -136,8 +136,8 @@ func (h *Handle) indexOf(name string) (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// changeDevice runs do on an existing device. The Link that do gets has only the device's name and index. what describes the
-// change in an error.
+// changeDevice calls do with an existing device. The Link passed to do has only the device's name and index. what
+// describes the change in an error.
 func (h *Handle) changeDevice(dev, what string, do func(netlink.Link) error) error {
 	i, err := h.indexOf(dev)
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Handle) changeDevice(dev, what string, do func(netlink.Link) error) err
 	return nil
 }
 
-// Up sets a device up.
+// Up sets a device up. It fails if there is no such device.
 func (h *Handle) Up(name string) error {
 	return h.changeDevice(name, "set device "+name+" up", h.nl.LinkSetUp)
 }
@@ -169,8 +169,8 @@ func (h *Handle) links() ([]netlink.Link, map[int]string, error) {
 	return list, names, nil
 }
 
-// creationError returns err, the failure to create a device, with the device's name and advice: which kernel feature or right
-// is missing.
+// creationError wraps err, the failure to create a device, with the device's name. It adds advice if a kernel feature
+// or a right is missing.
 func creationError(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {

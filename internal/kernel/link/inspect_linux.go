@@ -97,8 +97,8 @@ func (h *Handle) Routes() ([]Route, error) {
 	return routes, nil
 }
 
-// routeOf converts a routing entry of the kernel. dev is the name of the entry's device. everywhere is the destination for
-// an entry without one, which is a default route.
+// routeOf converts a routing entry of the kernel. dev is the name of the entry's device. An entry without a destination
+// is a default route and gets the destination everywhere.
 func routeOf(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	r := Route{To: everywhere, Dev: dev, MTU: e.MTU, Protocol: int(e.Protocol)}
 	if e.Dst != nil {
@@ -113,8 +113,8 @@ func routeOf(e netlink.Route, dev string, everywhere netip.Prefix) Route {
 	return r
 }
 
-// Neighbour is an entry of a device's neighbour table (Addr is the neighbour's address) or of its forwarding table
-// (Addr is the outer address).
+// Neighbour is an entry of a device's neighbour table or of its forwarding table. Addr is the neighbour's address, or
+// the outer address in the forwarding table.
 type Neighbour struct {
 	Addr      netip.Addr
 	MAC       net.HardwareAddr

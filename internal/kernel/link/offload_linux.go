@@ -38,7 +38,7 @@ func (m *Merge) isReceiver(l netlink.Link) bool {
 	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "geneve", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
-// permits reports whether SegmentationOff leaves a feature of a device on.
+// permits reports whether SegmentationOff must leave a feature of a device on.
 func (m *Merge) permits(l netlink.Link, feature string) bool {
 	if m.isReceiver(l) {
 		return feature == rxGRO || m.UDP && feature == rxForwarded
@@ -46,7 +46,7 @@ func (m *Merge) permits(l netlink.Link, feature string) bool {
 	return m != nil && strings.HasPrefix(feature, "tx-")
 }
 
-// Cut is what SegmentationOff changed.
+// Cut lists the changes that SegmentationOff made.
 type Cut struct {
 	// Off are the features that it switched off, by device.
 	Off map[string][]string
@@ -54,9 +54,10 @@ type Cut struct {
 	Kept []string
 }
 
-// SegmentationOff switches off TSO, GSO (also inside tunnels) and GRO of every device but lo, except what merge permits
-// (nil: nothing). It switches GRO on for the devices that merge lists as receiving from the wire. A device that cannot
-// switch a feature off (macvlan) is limited to one segment. It returns the changes that SegmentationOn reverts.
+// SegmentationOff switches off TSO, GSO (also inside tunnels) and GRO of every device but lo, except the features that
+// merge permits. A nil merge permits none. It switches GRO on for the devices that merge lists as receiving from the
+// wire. A device that cannot switch a feature off (macvlan) is limited to one segment. It returns the changes that
+// SegmentationOn reverts.
 func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 	cut := Cut{Off: map[string][]string{}}
 	links, _, err := h.links()
@@ -69,7 +70,7 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 			if name == Loopback {
 				continue
 			}
-			gone, left, err := switchOff(e, name, func(feature string) bool { return merge.permits(l, feature) })
+			gone, left, err := switchSegmentationOff(e, name, func(feature string) bool { return merge.permits(l, feature) })
 			if len(gone) > 0 {
 				cut.Off[name] = gone
 			}
@@ -99,7 +100,7 @@ func (h *Handle) SegmentationOn(cut Cut) error {
 		for _, dev := range devices {
 			known, err := e.features(dev)
 			if err == nil {
-				err = e.setFeatures(dev, known, wantAll(cut.Off[dev], true))
+				err = e.setFeatures(dev, known, featureValues(cut.Off[dev], true))
 			}
 			if err != nil {
 				return fmt.Errorf("switch segmentation of %s on: %w", dev, err)
@@ -123,8 +124,8 @@ func (h *Handle) SegmentationOn(cut Cut) error {
 	return err
 }
 
-// wantAll returns a map in which each feature has the value on.
-func wantAll(features []string, on bool) map[string]bool {
+// featureValues returns a map in which each feature has the value on.
+func featureValues(features []string, on bool) map[string]bool {
 	want := map[string]bool{}
 	for _, name := range features {
 		want[name] = on
@@ -132,7 +133,8 @@ func wantAll(features []string, on bool) map[string]bool {
 	return want
 }
 
-// LimitSegments limits the number of segments of super-packets that are built for a device, and reads the limit back.
+// LimitSegments limits the number of segments in the super-packets of a device, and reads the limit back. It fails if
+// the limit is different.
 func (h *Handle) LimitSegments(dev string, segments int) error {
 	what := fmt.Sprintf("limit super-packets of %s to %d segments", dev, segments)
 	if err := h.changeDevice(dev, what, func(l netlink.Link) error { return h.nl.LinkSetGSOMaxSegs(l, segments) }); err != nil {
@@ -176,9 +178,9 @@ func (h *Handle) LimitSize(bytes int) error {
 	return err
 }
 
-// switchOff switches off the segmentation features of a device, except those for which leave is true. gone are the
-// features that it switched off. left are those that stay on although leave is false.
-func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
+// switchSegmentationOff switches off the segmentation features of a device, except those for which leave is true. gone has the
+// features that it switched off. left has those that stay on although leave is false.
+func switchSegmentationOff(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
 	known, err := e.features(dev)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read its features: %w", err)
@@ -189,7 +191,7 @@ func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, le
 		}
 	}
 	if len(gone) > 0 {
-		if err := e.setFeatures(dev, known, wantAll(gone, false)); err != nil {
+		if err := e.setFeatures(dev, known, featureValues(gone, false)); err != nil {
 			return nil, nil, fmt.Errorf("set its features: %w", err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOffloadAtAnyDepth reads features from stacks that are more and more full, while the collector makes others smaller. Of an
-// address on the stack that the kernel was given as a plain number, a stack that moves would leave the answer behind.
+// TestOffloadAtAnyDepth reads features from stacks that are more and more full, while the collector makes others smaller. Of
+// an address on the stack that the kernel was given as a plain number, a stack that moves would leave the answer behind.
 func TestOffloadAtAnyDepth(t *testing.T) {
 	h := fresh(t)
 	if err := h.Add(Veth{Name: "a", Peer: "b"}); err != nil {

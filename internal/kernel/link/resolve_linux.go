@@ -21,7 +21,7 @@ type Resolver struct {
 	events *nl.NetlinkSocket
 }
 
-// NewResolver opens a resolver inside ns.
+// NewResolver opens a resolver inside ns. Close it after use.
 func NewResolver(ns *netns.NS) (*Resolver, error) {
 	h, err := Open(ns)
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *Resolver) Resolve(to netip.Addr, limit time.Duration) error {
 	n := neighbour{device: routes[0].LinkIndex, addr: next.Unmap()}
 	end := time.Now().Add(limit)
 	// The kernel may resolve it before the request ends. Otherwise the state is requested once, and events follow.
-	for _, request := range []*nl.NetlinkRequest{n.resolveRequest(), n.stateRequest()} {
-		done, err := r.sendAndAwait(n, request, end)
+	for _, request := range []*nl.NetlinkRequest{n.newResolveRequest(), n.newStateRequest()} {
+		done, err := r.sendAndAwaitAnswer(n, request, end)
 		if done || err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func routeError(routes []netlink.Route) error {
 	return nil
 }
 
-// sendAndAwait sends a request and reads messages until the answer arrives, or until a message says that n has a usable
-// state; then done is true.
-func (r *Resolver) sendAndAwait(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
+// sendAndAwaitAnswer sends a request, and reads messages until the answer arrives. It returns early with done true if a
+// message says that n has a usable state.
+func (r *Resolver) sendAndAwaitAnswer(n neighbour, request *nl.NetlinkRequest, end time.Time) (done bool, err error) {
 	if err := r.events.Send(request); err != nil {
 		return false, os.NewSyscallError("send", err)
 	}
@@ -104,8 +104,8 @@ func (r *Resolver) sendAndAwait(n neighbour, request *nl.NetlinkRequest, end tim
 	}
 }
 
-// receiveMessages reads one batch of messages, if one arrives before end. done means that n has a usable state, answered that
-// the request was answered. It fails if called after end, and if the request or the resolution of n failed.
+// receiveMessages reads one batch of messages, if one arrives before end. done means that n has a usable state.
+// answered means that the request was answered. It fails after end, or if the request or the resolution of n failed.
 func (r *Resolver) receiveMessages(n neighbour, end time.Time) (done, answered bool, err error) {
 	left := time.Until(end)
 	if left <= 0 {
@@ -146,14 +146,14 @@ type neighbour struct {
 	addr   netip.Addr
 }
 
-// resolveRequest returns a request that makes the kernel resolve the neighbour as if a packet were sent to it.
-func (n neighbour) resolveRequest() *nl.NetlinkRequest {
+// newResolveRequest returns a request that makes the kernel resolve the neighbour as if a packet were sent to it.
+func (n neighbour) newResolveRequest() *nl.NetlinkRequest {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
 	return n.addTo(request, netlink.NTF_USE)
 }
 
-// stateRequest returns a request for the state of the neighbour.
-func (n neighbour) stateRequest() *nl.NetlinkRequest {
+// newStateRequest returns a request for the state of the neighbour.
+func (n neighbour) newStateRequest() *nl.NetlinkRequest {
 	return n.addTo(nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_ACK), 0)
 }
 

@@ -137,7 +137,7 @@ func (n StaticNeighbour) addTo(h *Handle) error {
 }
 
 // ForwardingEntry maps a MAC address to an outer address on a VXLAN device. If Outer is invalid, Dev is a port of a
-// bridge instead, and the bridge learns that the MAC address is behind that port.
+// bridge instead. The bridge then has the MAC address behind that port.
 type ForwardingEntry struct {
 	Dev   string
 	MAC   net.HardwareAddr

@@ -85,8 +85,8 @@ func steerDevice(sys *os.Root, device, mask string) error {
 	return nil
 }
 
-// Steering returns the CPU mask of the first receive queue of each device but lo, in the format of CPUMask, by the
-// name of the device.
+// Steering returns the CPU mask of the first receive queue of each device but lo. The keys are the names of the
+// devices, and the masks have the format of CPUMask.
 func (h *Handle) Steering() (map[string]string, error) {
 	links, _, err := h.links()
 	if err != nil {
@@ -141,7 +141,7 @@ const (
 	tbfLatency = 0.010 // seconds of queue before a packet is dropped
 )
 
-// Shape limits the sending rate of a device to rate, in bit/s of frames without preamble and gap.
+// Shape limits the sending rate of a device. rate is in bit/s, and counts frames without preamble and gap.
 func (h *Handle) Shape(dev string, rate float64) error {
 	limit := h.addTBF
 	if rate >= htbFrom {

@@ -32,8 +32,8 @@ type WireGuardPeer struct {
 	Device, Owner string
 	// Endpoint is the address at which the far end listens.
 	Endpoint netip.AddrPort
-	// Allowed are the prefixes behind the peer: the device sends packets for them to the peer, and accepts only
-	// packets from them.
+	// Allowed are the prefixes behind the peer. The device sends packets for them to the peer, and accepts from the
+	// peer only packets from them.
 	Allowed []netip.Prefix
 }
 
@@ -66,12 +66,13 @@ func (p WireGuardPeer) addTo(h *Handle) error {
 	return h.configureWireGuard(p.Device, wgtypes.Config{Peers: []wgtypes.PeerConfig{peer}})
 }
 
-// WireGuardPeers returns the port at which a device listens, and its peers in no particular order. Their Owner is "".
+// WireGuardPeers returns the UDP port at which a device listens, and its peers in no particular order. Their Owner is
+// "".
 func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer, err error) {
 	if c, err := h.dialWireGuard(device); err == nil {
 		return readWireGuard(c, device)
 	}
-	err = h.wireGuardClient(func(c *wgctrl.Client) error {
+	err = h.withWireGuardClient(func(c *wgctrl.Client) error {
 		d, err := c.Device(device)
 		if err != nil {
 			return fmt.Errorf("ask %s for its peers: %w", device, err)
@@ -93,13 +94,13 @@ func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer,
 	return port, peers, err
 }
 
-// configureWireGuard configures a device: by the process that serves it in user space, if there is one, else in the
-// kernel.
+// configureWireGuard configures a device. It asks the process that serves the device in user space. If there is none,
+// it asks the kernel.
 func (h *Handle) configureWireGuard(device string, c wgtypes.Config) error {
 	if socket, err := h.dialWireGuard(device); err == nil {
 		return setWireGuard(socket, c)
 	}
-	return h.wireGuardClient(func(client *wgctrl.Client) error {
+	return h.withWireGuardClient(func(client *wgctrl.Client) error {
 		if err := client.ConfigureDevice(device, c); err != nil {
 			return fmt.Errorf("configure %s: %w", device, err)
 		}
@@ -107,8 +108,8 @@ func (h *Handle) configureWireGuard(device string, c wgtypes.Config) error {
 	})
 }
 
-// wireGuardClient calls do with a client for the kernel's WireGuard in the namespace.
-func (h *Handle) wireGuardClient(do func(*wgctrl.Client) error) error {
+// withWireGuardClient calls do with a client for the kernel's WireGuard in the namespace.
+func (h *Handle) withWireGuardClient(do func(*wgctrl.Client) error) error {
 	return h.ns.Do(func() error {
 		client, err := wgctrl.New()
 		if err != nil {

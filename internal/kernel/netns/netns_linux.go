@@ -31,7 +31,7 @@ const threadNS = "/proc/thread-self/ns/net"
 // New makes an empty namespace with its loopback down. It needs CAP_SYS_ADMIN in the user namespace.
 func New() (*NS, error) {
 	var ns *NS
-	err := onThread(func() error {
+	err := runOnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("unshare", err)
 		}
@@ -57,8 +57,8 @@ func Current() (*NS, error) {
 	return &NS{f: f}, nil
 }
 
-// Here returns the namespace of this process, which must never enter another one. Do of the result runs fn on the calling
-// thread, so it does not need the right to enter namespaces, which a pod lacks.
+// Here returns the namespace of this process, which must never enter another one. Its Do runs fn on the calling thread.
+// So Do does not need the right to enter namespaces, which a pod lacks.
 func Here() (*NS, error) {
 	ns, err := Current()
 	if err != nil {
@@ -98,7 +98,7 @@ func (n *NS) Do(fn func() error) error {
 	if n.here {
 		return fn()
 	}
-	return onThread(func() error {
+	return runOnThread(func() error {
 		if err := unix.Setns(n.FD(), unix.CLONE_NEWNET); err != nil {
 			return os.NewSyscallError("setns", err)
 		}
@@ -106,9 +106,9 @@ func (n *NS) Do(fn func() error) error {
 	})
 }
 
-// onThread runs fn on a new thread. The thread is never unlocked, so the runtime destroys it when the goroutine ends:
+// runOnThread runs fn on a new thread. The thread is never unlocked, so the runtime destroys it when the goroutine ends:
 // a thread that was in another namespace must not be used again.
-func onThread(fn func() error) error {
+func runOnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -134,14 +134,14 @@ type job struct {
 	done chan error
 }
 
-// NewStarter starts the thread. Its Close kills the processes that still run.
+// NewStarter returns a Starter, and starts its thread. Close kills the processes that still run.
 func NewStarter() *Starter {
 	s := &Starter{jobs: make(chan job)}
 	go s.runJobs()
 	return s
 }
 
-// Start starts cmd inside ns; nil is the namespace of this program. The caller must wait for cmd. The process gets
+// Start starts cmd inside ns; nil means the namespace of this program. The caller must wait for cmd. The process gets
 // SIGKILL at Close or when this program dies. It inherits the given CPUs; without CPUs, those of this program.
 func (s *Starter) Start(ns *NS, cmd *exec.Cmd, cpus ...int) error {
 	j := job{ns: ns, cmd: cmd, cpus: cpus, done: make(chan error, 1)}
@@ -160,7 +160,7 @@ func (s *Starter) runJobs() {
 			j.done <- err
 			continue
 		}
-		j.done <- j.startOn(home)
+		j.done <- j.startProcess(home)
 	}
 	if err == nil {
 		// An error here has no remedy, and the thread ends here anyway.
@@ -168,11 +168,11 @@ func (s *Starter) runJobs() {
 	}
 }
 
-// startOn starts the process of the job. Meanwhile it confines the thread to the CPUs of the job, which the process
+// startProcess starts the process of the job. Meanwhile it confines the thread to the CPUs of the job, which the process
 // inherits.
-func (j job) startOn(home *NS) error {
+func (j job) startProcess(home *NS) error {
 	if len(j.cpus) == 0 {
-		return startIn(home, j.ns, j.cmd)
+		return startCommand(home, j.ns, j.cmd)
 	}
 	all, err := thread.CPUs()
 	if err != nil {
@@ -181,12 +181,12 @@ func (j job) startOn(home *NS) error {
 	if err := thread.SetCPUs(j.cpus); err != nil {
 		return err
 	}
-	err = startIn(home, j.ns, j.cmd)
+	err = startCommand(home, j.ns, j.cmd)
 	return errors.Join(err, thread.SetCPUs(all))
 }
 
-// startIn starts cmd inside ns, nil for the current namespace. It then moves the thread back to home.
-func startIn(home, ns *NS, cmd *exec.Cmd) error {
+// startCommand starts cmd inside ns; nil means the current namespace. It then moves the thread back to home.
+func startCommand(home, ns *NS, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &unix.SysProcAttr{}
 	}

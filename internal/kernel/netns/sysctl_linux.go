@@ -28,7 +28,7 @@ func SetSysctls(ns *NS, settings []Setting) error {
 	})
 }
 
-// GetSysctl returns one parameter inside ns. Several values are separated by single spaces.
+// GetSysctl returns the value of a kernel parameter inside ns. Several values are separated by single spaces.
 func GetSysctl(ns *NS, name string) (string, error) {
 	var value string
 	err := ns.Do(func() (err error) {

@@ -13,7 +13,7 @@ type batch struct {
 	buf []byte
 	// sequence is the number of the last message; start is the number of the message that begins the batch.
 	sequence, start uint32
-	// about has one function for each message after the first; it describes the message in an error.
+	// about has one function for each message after the first. The function describes its message in an error.
 	about []func() string
 	// last is the offset of the last message in buf.
 	last int
@@ -22,8 +22,8 @@ type batch struct {
 const (
 	// limit is the size in bytes at which a transaction is sent; it is below the default buffer of a socket.
 	limit = 160 << 10
-	// part is the size in bytes at which a list of elements is continued in another message, because the length of a
-	// list has 16 bits.
+	// part is the size in bytes at which a list of elements continues in another message. The length of a list has only
+	// 16 bits.
 	part = 48 << 10
 )
 
@@ -56,7 +56,7 @@ func (b *batch) appendHeader(kind, flags uint16, family byte) {
 	h[unix.NLMSG_HDRLEN+1] = unix.NFNETLINK_V0
 }
 
-// endMessage completes the message that beginMessage began.
+// endMessage writes the length of the message that beginMessage began.
 func (b *batch) endMessage() {
 	binary.NativeEndian.PutUint32(b.buf[b.last:], uint32(len(b.buf)-b.last))
 }
@@ -90,7 +90,8 @@ func nfproto(f Family) byte {
 	return unix.NFPROTO_IPV4
 }
 
-// Attributes are appended to a message under construction. Their lengths are multiples of four, padded with zeros.
+// putBytes appends an attribute to the message under construction. It pads the attribute with zeros to a multiple of
+// four bytes.
 
 func (b *batch) putBytes(kind uint16, data []byte) {
 	at := b.beginAttribute(kind)
@@ -218,12 +219,12 @@ func (b *batch) declareSet(t *Table, s *Set, id uint32) {
 		b.putNumber(unix.NFTA_SET_GC_INTERVAL, uint32(s.Collect.Milliseconds()))
 	}
 	b.putNumber(unix.NFTA_SET_ID, id)
-	b.setUserData(s)
+	b.putSetUserData(s)
 	b.endMessage()
 }
 
-// setUserData adds the user data of a set: the byte order in which nft prints keys, and the comment.
-func (b *batch) setUserData(s *Set) {
+// putSetUserData adds the user data of a set: the byte order in which nft prints keys, and the comment.
+func (b *batch) putSetUserData(s *Set) {
 	order := uint32(2) // that of the network
 	if s.Key[0] == Device {
 		order = 1 // that of the machine
@@ -238,9 +239,9 @@ func (b *batch) setUserData(s *Set) {
 // integerMagic is nft's number for the keys of an anonymous map.
 const integerMagic = 4
 
-// choiceMap declares the map of a choice with its elements. Unless the map is shared, it is anonymous and is removed
+// declareChoiceMap declares the map of a choice with its elements. Unless the map is shared, it is anonymous and is removed
 // with its rule.
-func (b *batch) choiceMap(t *Table, c choice, name string, id uint32) {
+func (b *batch) declareChoiceMap(t *Table, c choice, name string, id uint32) {
 	flags := uint32(unix.NFT_SET_CONSTANT | unix.NFT_SET_MAP)
 	if !c.shared {
 		flags |= unix.NFT_SET_ANONYMOUS

@@ -12,7 +12,7 @@ var protocols = map[L4]byte{"tcp": 6, "udp": 17, "sctp": 132, "ipv6-icmp": 58, "
 // deviceSize is the size of a device's name in the kernel, in bytes.
 const deviceSize = 16
 
-// valueBytes returns a value in the format of a register, nil if it is not a Value.
+// valueBytes returns a value in the format of a register. It returns nil if v has none of the types of a Value.
 func valueBytes(v Value) []byte {
 	switch v := v.(type) {
 	case netip.Addr:
@@ -59,7 +59,7 @@ func (t Type) shape(family Family) shape {
 // paddedLength returns n rounded up to whole registers of four bytes.
 func paddedLength(n int) int { return (n + 3) &^ 3 }
 
-// keyBytes returns the key with these parts, in the kernel's format. If there are several, each starts at a register.
+// keyBytes returns the key with these parts, in the kernel's format. Each of several parts starts at a register.
 func keyBytes(parts []Value) []byte {
 	if len(parts) == 1 {
 		return valueBytes(parts[0])
@@ -87,11 +87,11 @@ func keyShape(types []Type, family Family) (length int, magic uint32) {
 	return length, magic
 }
 
-// networkMask returns the network mask of p.
+// networkMask returns the network mask of p, in the length of its addresses.
 func networkMask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
-// firstAfter returns the first address after p, the zero Addr if p ends with the last address.
-func firstAfter(p netip.Prefix) netip.Addr {
+// firstAddrAfter returns the first address after p. It returns the zero Addr if p includes the last address.
+func firstAddrAfter(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i, m := range networkMask(p) {
 		b[i] |= ^m

@@ -17,9 +17,10 @@ type Patch struct {
 	message []byte
 }
 
-// Difference returns the transaction that turns before into after, nil if they are equal. It rewrites chains whose
-// rules differ, and adds and removes single elements, as the agents of a node do. It adds new sets but deletes none, and
-// ignores the elements of interval sets. Parts of the kernel's table that are in neither table stay.
+// Difference returns the transaction that turns before into after. It returns nil if nothing changes, and fails if
+// after is invalid. It rewrites chains whose rules differ, and adds and removes single elements, as the agents of a
+// node do. It adds new sets but deletes none, and ignores the elements of interval sets. Parts of the kernel's table
+// that are in neither table stay.
 func Difference(before, after *Table) (*Patch, error) {
 	if err := after.Check(); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func Difference(before, after *Table) (*Patch, error) {
 	if b.isEmpty() {
 		return nil, nil
 	}
-	return &Patch{after.Name, *b, b.finish()}, nil
+	messages := b.finish() // it advances the sequence that the patch copies
+	return &Patch{after.Name, *b, messages}, nil
 }
 
 // Commit applies p in ns. If the kernel refuses a part, the error names the part, and nothing is changed.
@@ -92,8 +94,8 @@ func (b *batch) deleteRules(t *Table, chain string) {
 	b.endMessage()
 }
 
-// changeElements adds the elements that only after has, deletes those that only before has, and replaces those with another
-// verdict. before is nil for a new set.
+// changeElements changes the elements of a set from before to after. It adds and deletes elements, and replaces those
+// with another verdict. before is nil for a new set.
 func (b *batch) changeElements(t *Table, before, after *Set) {
 	old := map[string]Element{}
 	if before != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Check finds what the kernel would refuse or silently misinterpret: names that are too long, undeclared chains and
-// sets, keys of the wrong shape. It returns the faults of all sets and rules in one error.
+// Check finds what the kernel would refuse or silently misinterpret. Examples are names that are too long, undeclared
+// chains and sets, and keys of the wrong shape. It returns the faults of all sets and rules in one error.
 func (t *Table) Check() error {
 	var errs []error
 	for _, s := range t.sets {
@@ -20,7 +20,7 @@ func (t *Table) Check() error {
 		}
 	}
 	for _, c := range t.chains {
-		if !goodName(c.Name) {
+		if !isValidName(c.Name) {
 			errs = append(errs, fmt.Errorf("table %s: chain name %q is empty, longer than %d bytes or not printable", t.Name, c.Name, MaxName))
 		}
 		for i, r := range c.Rules {
@@ -34,14 +34,14 @@ func (t *Table) Check() error {
 	return errors.Join(errs...)
 }
 
-func goodName(name string) bool {
+func isValidName(name string) bool {
 	bad := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"{};:@%`, r) }
 	return name != "" && len(name) <= MaxName && !strings.ContainsFunc(name, bad)
 }
 
 func (t *Table) checkSet(s *Set) error {
 	switch {
-	case !goodName(s.Name):
+	case !isValidName(s.Name):
 		return fmt.Errorf("the name is empty, longer than %d bytes or not printable", MaxName)
 	case len(s.Key) == 0 || s.Interval && len(s.Key) > 1:
 		return fmt.Errorf("a key of %d parts", len(s.Key))
@@ -71,8 +71,8 @@ func (t *Table) checkSet(s *Set) error {
 	return nil
 }
 
-// overlappingPrefixes returns two overlapping prefixes of an interval set. In ascending order, two neighbours overlap if any two
-// do.
+// overlappingPrefixes returns two overlapping prefixes of an interval set, if there are any. It sorts the prefixes: two
+// neighbours overlap if any two do.
 func overlappingPrefixes(s *Set) (p, q netip.Prefix, found bool) {
 	var list []netip.Prefix
 	for _, e := range s.Elements {

@@ -77,7 +77,7 @@ func withTable(ns *netns.NS, f Family, table string, fn func(*nftables.Conn, []*
 	return nil
 }
 
-// counterOf returns the counter and the verdict of a rule. ok is false if it has no counter.
+// counterOf returns the counter and the verdict of a rule. ok is false if the rule has no counter.
 func counterOf(r *nftables.Rule) (k Counter, ok bool) {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {

@@ -16,7 +16,7 @@ const firstReg = unix.NFT_REG32_00
 // exprs collects the kernel's expressions for a rule.
 type exprs struct {
 	family Family
-	// declareMap declares the map for a random choice, and returns the name and number of the map, see loader.mapOf.
+	// declareMap declares the map for a random choice, and returns its name and number. See loader.declareChoice.
 	declareMap func(choice) (name string, id uint32)
 	list       []expr.Any
 	// comment is the comment of the rule, "" for none.
@@ -55,7 +55,7 @@ func (e *exprs) addTerm(t Term) error {
 	case dnat:
 		e.addDNAT(t)
 	case gotoRandom:
-		e.gotoRandom(t)
+		e.addGotoRandom(t)
 	case update:
 		e.loadField(t.of, firstReg)
 		e.add(&expr.Dynset{SrcRegKey: firstReg, SetName: t.set, Operation: unix.NFT_DYNSET_OP_UPDATE})
@@ -87,7 +87,7 @@ func (e *exprs) loadField(f Field, reg uint32) {
 		fallthrough
 	case SourceAddr, DestAddr:
 		if e.family == Inet { // like nft, which compares the version first
-			e.add(versionIs(int(length))...)
+			e.add(versionExprs(int(length))...)
 		}
 		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length})
 	case DestPort:
@@ -121,8 +121,9 @@ func (e *exprs) addCompare(c compare) {
 	e.add(&expr.Cmp{Op: op, Register: firstReg, Data: data})
 }
 
-// reduceToPrefix reduces the address that the last expression loads to the bits of p. It returns the value to compare with. Like
-// nft, it adds a mask if p is /0 or ends inside a byte; otherwise it makes that expression load fewer bytes.
+// reduceToPrefix reduces the address that the last expression loads to the bits of p. It returns the value to compare
+// the result with. Like nft, it adds a mask if p is /0 or ends inside a byte; otherwise it makes that expression load
+// fewer bytes.
 func (e *exprs) reduceToPrefix(p netip.Prefix) []byte {
 	network := p.Masked().Addr().AsSlice()
 	if n := p.Bits() / 8; n > 0 && p.Bits()%8 == 0 {
@@ -174,7 +175,7 @@ func (e *exprs) addDNAT(d dnat) {
 	e.add(&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: firstReg, RegProtoMin: firstReg + words})
 }
 
-func (e *exprs) gotoRandom(chains gotoRandom) {
+func (e *exprs) addGotoRandom(chains gotoRandom) {
 	var c choice
 	c.verdicts = append(c.verdicts, each.Of(chains, Goto)...)
 	e.addChoice(c, unix.NFT_REG_VERDICT)

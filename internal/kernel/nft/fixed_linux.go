@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fixed is a term that is the same in every table. words is its text in the language of nft, exprs are its expressions
+// fixed is a term that is the same in every table. words is its text in the language of nft. exprs has its expressions
 // for the kernel.
 type fixed struct {
 	words string
@@ -18,54 +18,55 @@ type fixed struct {
 
 func (f fixed) text(Family) string { return f.words }
 
-// compareReg returns the expression that compares the first register with data.
-func compareReg(op expr.CmpOp, data []byte) expr.Any {
+// compareExpr returns the expression that compares the first register with data.
+func compareExpr(op expr.CmpOp, data []byte) expr.Any {
 	return &expr.Cmp{Op: op, Register: firstReg, Data: data}
 }
 
-// maskReg returns the expression that sets the first register r to r & v ^ x.
-func maskReg(v, x uint32) expr.Any {
+// maskExpr returns the expression that sets the first register r to r & v ^ x.
+func maskExpr(v, x uint32) expr.Any {
 	return &expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: 4, Mask: nativeBytes(v), Xor: nativeBytes(x)}
 }
 
 var (
 	loadMark  = &expr.Meta{Key: expr.MetaKeyMARK, Register: firstReg}
 	storeMark = &expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: firstReg}
-	notZero   = compareReg(expr.CmpOpNeq, nativeBytes(0))
-	isZero    = compareReg(expr.CmpOpEq, nativeBytes(0))
+	notZero   = compareExpr(expr.CmpOpNeq, nativeBytes(0))
+	isZero    = compareExpr(expr.CmpOpEq, nativeBytes(0))
 )
 
 // PortsFrom matches packets to a port from low to 65535.
 func PortsFrom(low uint16) Term {
 	return fixed{fmt.Sprintf("th dport %d-65535", low), []expr.Any{
 		&expr.Payload{DestRegister: firstReg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		compareReg(expr.CmpOpGte, valueBytes(low)), compareReg(expr.CmpOpLte, valueBytes(uint16(65535))),
+		compareExpr(expr.CmpOpGte, valueBytes(low)), compareExpr(expr.CmpOpLte, valueBytes(uint16(65535))),
 	}}
 }
 
 // MarkSet matches packets whose mark has at least one of the bits.
 func MarkSet(bits uint32) Term {
-	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, maskReg(bits, 0), notZero}}
+	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, maskExpr(bits, 0), notZero}}
 }
 
 // MarkClear matches packets whose mark has none of the bits.
 func MarkClear(bits uint32) Term {
-	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, maskReg(bits, 0), isZero}}
+	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, maskExpr(bits, 0), isZero}}
 }
 
-// markTo returns the term that sets the packet's mark m to m & mask ^ xor. operator and operand are how nft writes it.
-func markTo(operator string, operand, mask, xor uint32) Term {
-	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, maskReg(mask, xor), storeMark}}
+// markTerm returns the term that sets the packet's mark m to m & mask ^ xor. operator and operand are the same change in
+// the language of nft.
+func markTerm(operator string, operand, mask, xor uint32) Term {
+	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, maskExpr(mask, xor), storeMark}}
 }
 
-// SetMark sets bits of the mark.
-func SetMark(bits uint32) Term { return markTo("|", bits, ^bits, bits) }
+// SetMark sets bits of the packet's mark.
+func SetMark(bits uint32) Term { return markTerm("|", bits, ^bits, bits) }
 
-// ClearMark clears bits of the mark.
-func ClearMark(bits uint32) Term { return markTo("&", ^bits, ^bits, 0) }
+// ClearMark clears bits of the packet's mark.
+func ClearMark(bits uint32) Term { return markTerm("&", ^bits, ^bits, 0) }
 
-// FlipMark inverts bits of the mark.
-func FlipMark(bits uint32) Term { return markTo("^", bits, ^uint32(0), bits) }
+// FlipMark inverts bits of the packet's mark.
+func FlipMark(bits uint32) Term { return markTerm("^", bits, ^uint32(0), bits) }
 
 // connMark loads the mark of the packet's connection into the first register.
 var connMark = &expr.Ct{Key: expr.CtKeyMARK, Register: firstReg}
@@ -73,13 +74,13 @@ var connMark = &expr.Ct{Key: expr.CtKeyMARK, Register: firstReg}
 // SetConnMark sets bits of the mark of the packet's connection.
 func SetConnMark(bits uint32) Term {
 	return fixed{fmt.Sprintf("ct mark set ct mark | 0x%08x", bits), []expr.Any{
-		connMark, maskReg(^bits, bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: firstReg},
+		connMark, maskExpr(^bits, bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: firstReg},
 	}}
 }
 
 // RestoreConnMark sets the packet's mark to these bits of the connection's mark; its other bits become 0.
 func RestoreConnMark(bits uint32) Term {
-	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, maskReg(bits, 0), storeMark}}
+	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, maskExpr(bits, 0), storeMark}}
 }
 
 // The states of a packet's connection, by the kernel's numbers.
@@ -99,33 +100,34 @@ func State(states uint32) Term {
 		}
 	}
 	return fixed{"ct state " + strings.Join(names, ","), []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, maskReg(states, 0), notZero,
+		&expr.Ct{Key: expr.CtKeySTATE, Register: firstReg}, maskExpr(states, 0), notZero,
 	}}
 }
 
 // MorePackets matches packets of a connection that has had more than n packets; n is below 255. The kernel must count
-// them (nf_conntrack_acct). Like kindnet, and unlike nft, it compares in the byte order of the machine, so it may not
-// match above 255 packets.
+// them (nf_conntrack_acct). Like kindnet, and unlike nft, it compares in the byte order of the machine. So it may not
+// match connections with more than 255 packets.
 func MorePackets(n uint8) Term {
 	return fixed{fmt.Sprintf("ct packets > %d", n), []expr.Any{
-		&expr.Ct{Key: expr.CtKeyPKTS, Register: firstReg}, compareReg(expr.CmpOpGt, binary.NativeEndian.AppendUint64(nil, uint64(n))),
+		&expr.Ct{Key: expr.CtKeyPKTS, Register: firstReg}, compareExpr(expr.CmpOpGt, binary.NativeEndian.AppendUint64(nil, uint64(n))),
 	}}
 }
 
-// versionIs returns expressions that match one IP version: IPv6 if length, the length of an address in bytes, is 16, else
-// IPv4.
-func versionIs(length int) []expr.Any {
+// versionExprs returns expressions that match one IP version. length is the length of its addresses in bytes: 16 for IPv6,
+// 4 for IPv4.
+func versionExprs(length int) []expr.Any {
 	number := byte(unix.NFPROTO_IPV4)
 	if length == 16 {
 		number = unix.NFPROTO_IPV6
 	}
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: firstReg}, compareReg(expr.CmpOpEq, []byte{number})}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: firstReg}, compareExpr(expr.CmpOpEq, []byte{number})}
 }
 
 // labels is the number of labels that a connection can have.
 const labels = 128
 
-// labelBits returns the label bits with only bit n set, in the kernel's format: words in the byte order of the machine.
+// labelBits returns a bit field of labels in which only label n is set. The kernel's format is words in the byte order
+// of the machine.
 func labelBits(n int) []byte {
 	b := make([]byte, labels/8)
 	binary.NativeEndian.PutUint64(b[n/64*8:], 1<<(n%64))
@@ -138,11 +140,11 @@ func Labelled(n int) Term {
 	return fixed{fmt.Sprintf("ct label %d", n), []expr.Any{
 		&expr.Ct{Key: expr.CtKeyLABELS, Register: firstReg},
 		&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(none)), Mask: labelBits(n), Xor: none},
-		compareReg(expr.CmpOpNeq, none),
+		compareExpr(expr.CmpOpNeq, none),
 	}}
 }
 
-// SetLabel gives the packet's connection a label.
+// SetLabel gives the packet's connection a label, a number below 128.
 func SetLabel(n int) Term {
 	return fixed{fmt.Sprintf("ct label set %d", n), []expr.Any{
 		&expr.Immediate{Register: firstReg, Data: labelBits(n)}, &expr.Ct{Key: expr.CtKeyLABELS, SourceRegister: true, Register: firstReg},
@@ -152,33 +154,33 @@ func SetLabel(n int) Term {
 // translated is the bit of a connection's status for a translated destination.
 const translated = 1 << 5
 
-// Matches without a parameter.
+// Terms without a parameter that match packets.
 var (
 	// Translated matches packets of connections whose destination was translated.
 	Translated Term = fixed{"ct status dnat", []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, maskReg(translated, 0), notZero,
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, maskExpr(translated, 0), notZero,
 	}}
 	// NotJustTranslated is nft's "ct status != dnat", as Felix writes it. It compares the whole status word, which
 	// has other bits too, so it almost always matches.
 	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compareReg(expr.CmpOpNeq, nativeBytes(translated)),
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compareExpr(expr.CmpOpNeq, nativeBytes(translated)),
 	}}
 	// VersionIPv6 matches packets of IPv6 in a table of family Inet.
-	VersionIPv6 Term = fixed{"meta nfproto ipv6", versionIs(16)}
+	VersionIPv6 Term = fixed{"meta nfproto ipv6", versionExprs(16)}
 	// OfRoot matches packets from sockets of the user root on this machine.
 	OfRoot Term = fixed{"meta skuid 0", []expr.Any{&expr.Meta{Key: expr.MetaKeySKUID, Register: firstReg}, isZero}}
 	// SourceLocal matches packets from an address of this machine.
 	SourceLocal Term = fixed{"fib saddr type local", []expr.Any{
-		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compareReg(expr.CmpOpEq, nativeBytes(unix.RTN_LOCAL)),
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compareExpr(expr.CmpOpEq, nativeBytes(unix.RTN_LOCAL)),
 	}}
 	// DestLocal matches packets to an address of this machine.
 	DestLocal Term = fixed{"fib daddr type local", []expr.Any{
-		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compareReg(expr.CmpOpEq, nativeBytes(unix.RTN_LOCAL)),
+		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compareExpr(expr.CmpOpEq, nativeBytes(unix.RTN_LOCAL)),
 	}}
 	// SourceNotLocalTo matches packets whose source is not an address of their outgoing device.
 	SourceNotLocalTo Term = fixed{"fib saddr . oif type != local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
-		compareReg(expr.CmpOpNeq, nativeBytes(unix.RTN_LOCAL)),
+		compareExpr(expr.CmpOpNeq, nativeBytes(unix.RTN_LOCAL)),
 	}}
 	// NoReversePath matches packets that arrived on a device through which no route leads back to their source.
 	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{
@@ -186,7 +188,7 @@ var (
 	}}
 )
 
-// Statements without a parameter.
+// Terms without a parameter that act on packets.
 var (
 	// Count counts packets and bytes.
 	Count Term = fixed{"counter", []expr.Any{&expr.Counter{}}}

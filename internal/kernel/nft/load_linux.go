@@ -26,16 +26,16 @@ import (
 // If the kernel refuses a part, the error names the part; earlier transactions stay. It needs CAP_NET_ADMIN in the
 // user namespace that owns ns.
 func Load(ctx context.Context, ns *netns.NS, tables ...*Table) error {
-	return loadAll(ctx, ns, false, tables)
+	return loadTables(ctx, ns, false, tables)
 }
 
 // Replace programs tables into ns like Load, but first deletes existing tables of the same names. Each table is
 // deleted in the first transaction of its successor.
 func Replace(ctx context.Context, ns *netns.NS, tables ...*Table) error {
-	return loadAll(ctx, ns, true, tables)
+	return loadTables(ctx, ns, true, tables)
 }
 
-func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) error {
+func loadTables(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) error {
 	s, err := dial(ns)
 	if err != nil {
 		return err
@@ -47,14 +47,14 @@ func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) e
 		}
 		l := &loader{ctx: ctx, socket: s, table: t, replace: replace, shared: map[string]string{}}
 		if err := l.load(); err != nil {
-			return t.withAdvice(err)
+			return t.loadError(err)
 		}
 	}
 	return nil
 }
 
-// withAdvice adds advice to err if its cause is known.
-func (t *Table) withAdvice(err error) error {
+// loadError returns err, with advice or an explanation if its cause is known.
+func (t *Table) loadError(err error) error {
 	switch {
 	case errors.Is(err, unix.EMSGSIZE):
 		return advice.With(err, "one transaction is larger than the socket's buffer, which without the rights of the machine's root "+
@@ -68,7 +68,7 @@ func (t *Table) withAdvice(err error) error {
 	return err
 }
 
-// loader programs one table.
+// loader programs one table in one or more transactions.
 type loader struct {
 	ctx    context.Context
 	socket *socket
@@ -101,13 +101,13 @@ func (l *loader) load() error {
 	for _, s := range t.sets {
 		l.id++
 		l.batch.declareSet(t, s, l.id)
-		if err := l.sendIfFull(); err != nil {
+		if err := l.sendFullBatch(); err != nil {
 			return err
 		}
 	}
 	for _, c := range t.chains {
 		l.batch.declareChain(t, c)
-		if err := l.sendIfFull(); err != nil {
+		if err := l.sendFullBatch(); err != nil {
 			return err
 		}
 	}
@@ -130,12 +130,12 @@ func (l *loader) loadRule(c *Chain, i int) error {
 	if err := l.batchRule(c, i); err != nil {
 		return err
 	}
-	return l.sendIfFull()
+	return l.sendFullBatch()
 }
 
 // batchRule adds rule i of c to the batch.
 func (l *loader) batchRule(c *Chain, i int) error {
-	e := exprs{family: l.table.Family, declareMap: l.mapOf}
+	e := exprs{family: l.table.Family, declareMap: l.declareChoice}
 	if err := e.addRule(c.Rules[i]); err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func (l *loader) batchRule(c *Chain, i int) error {
 	return nil
 }
 
-// mapOf declares the map of a choice and returns its name and number. If c may share a map, and one with equal values is
+// declareChoice declares the map of a choice, and returns its name and number. If c may share a map and an equal map is
 // declared already, it returns the name of that map and 0.
-func (l *loader) mapOf(c choice) (name string, id uint32) {
+func (l *loader) declareChoice(c choice) (name string, id uint32) {
 	key := string(bytes.Join(c.values, nil))
 	if name := l.shared[key]; c.shared && name != "" {
 		return name, 0
@@ -167,7 +167,7 @@ func (l *loader) mapOf(c choice) (name string, id uint32) {
 	case l.tableExists:
 		name = "__map%d"
 	}
-	l.batch.choiceMap(l.table, c, name, l.id)
+	l.batch.declareChoiceMap(l.table, c, name, l.id)
 	return name, l.id
 }
 
@@ -189,15 +189,15 @@ func (l *loader) loadElements(s *Set) error {
 	}
 	for done := 0; done < n; {
 		done += l.batch.addElements(l.table, s.Name, 0, n-done, func(i int) { element(done + i) })
-		if err := l.sendIfFull(); err != nil {
+		if err := l.sendFullBatch(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// edge is the start or the end of a prefix. at is the first address of the prefix or, if end is true, the first address after
-// it.
+// edge is the start or the end of a prefix. at is the first address of the prefix. If end is true, at is the first
+// address after the prefix.
 type edge struct {
 	at  netip.Addr
 	end bool
@@ -211,14 +211,14 @@ func edgesOf(list []Element) []edge {
 	var edges []edge
 	for _, p := range sorted {
 		edges = append(edges, edge{at: p.Addr()})
-		if end := firstAfter(p); end.IsValid() {
+		if end := firstAddrAfter(p); end.IsValid() {
 			edges = append(edges, edge{at: end, end: true})
 		}
 	}
 	return edges
 }
 
-func (l *loader) sendIfFull() error {
+func (l *loader) sendFullBatch() error {
 	if len(l.batch.buf) < limit {
 		return nil
 	}

@@ -62,7 +62,7 @@ type Flowtable struct {
 	Devices []string
 }
 
-// NewTable returns an empty table.
+// NewTable returns an empty table. Declare its sets and chains by its methods, and program it by Load.
 func NewTable(f Family, name string) *Table {
 	return &Table{Family: f, Name: name, setOf: map[string]*Set{}, chainOf: map[string]*Chain{}}
 }
@@ -70,7 +70,7 @@ func NewTable(f Family, name string) *Table {
 // Chains returns the chains in the order in which they were declared.
 func (t *Table) Chains() []*Chain { return slices.Clone(t.chains) }
 
-// Hook is where the kernel calls a base chain.
+// Hook defines where the kernel calls a base chain.
 type Hook struct {
 	// Type is "filter", "nat" or "route".
 	Type string
@@ -79,7 +79,7 @@ type Hook struct {
 	Priority int
 }
 
-// Chain is a list of rules.
+// Chain is a list of rules that a packet passes in order.
 type Chain struct {
 	Name string
 	// Hook is nil for a chain that only other chains jump to.
@@ -158,7 +158,7 @@ const (
 )
 
 // Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port), a uint8 (a type of ICMP message) or a string (the
-// name of a device; in a match it may end in an asterisk).
+// name of a device). In a match, the name of a device may end in an asterisk.
 type Value any
 
 // L4 is a transport protocol: "tcp", "udp", "sctp", "ipv6-icmp", or "4" for IP in IP.
@@ -188,10 +188,10 @@ func (t *Table) Lookup(name string) *Set { return t.setOf[name] }
 // Flowtable declares a flowtable. Put connections into it by Offload.
 func (t *Table) Flowtable(f Flowtable) { t.flowtables = append(t.flowtables, &f) }
 
-// Put adds an element to a map.
+// Put adds an element to a map: the verdict v for a key.
 func (s *Set) Put(v Verdict, key ...Value) {
 	s.Elements = append(s.Elements, Element{Key: key, Verdict: v})
 }
 
-// Insert adds an element to a set.
+// Insert adds an element to a set. key has a value for each part of a key.
 func (s *Set) Insert(key ...Value) { s.Elements = append(s.Elements, Element{Key: key}) }

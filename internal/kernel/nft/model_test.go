@@ -72,8 +72,8 @@ func TestPrefixBytes(t *testing.T) {
 		{"2001:db8::/33", "\xff\xff\xff\xff\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "2001:db8:8000::"},
 	} {
 		p := netip.MustParsePrefix(tt.prefix)
-		if got := networkMask(p); !bytes.Equal(got, []byte(tt.mask)) || firstAfter(p).String() != tt.after {
-			t.Errorf("%s: mask %x, after it %v; want %x, %s", p, got, firstAfter(p), tt.mask, tt.after)
+		if got := networkMask(p); !bytes.Equal(got, []byte(tt.mask)) || firstAddrAfter(p).String() != tt.after {
+			t.Errorf("%s: mask %x, after it %v; want %x, %s", p, got, firstAddrAfter(p), tt.mask, tt.after)
 		}
 	}
 }

@@ -123,8 +123,8 @@ func DNAT(to netip.AddrPort) Term { return dnat{to: []netip.AddrPort{to}, direct
 func DNATRandom(to ...netip.AddrPort) Term { return dnat{to: to} }
 
 // DNATShared translates like DNATRandom, but rules of the table with the same addresses share one map. With a map for
-// each rule, the time to load the rules grows with the square of their number: the kernel searches all maps for each
-// new name.
+// each rule, the time to load the rules would grow with the square of their number. The kernel searches all maps for
+// each new name.
 func DNATShared(to ...netip.AddrPort) Term { return dnat{to: to, shared: true} }
 
 func (d dnat) text(family Family) string {

@@ -42,7 +42,7 @@ type Counters struct {
 	failed     error
 }
 
-// counter counts an event of a CPU.
+// counter counts one event on one CPU.
 type counter struct {
 	event   string
 	cpu, fd int
@@ -72,7 +72,7 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 		for _, cpu := range cpus {
 			fd, sampled, err := openCounter(e, cpu, rate)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
-				if err := c.dropFrom(before); err != nil {
+				if err := c.dropCounters(before); err != nil {
 					return nil, errors.Join(err, c.Close())
 				}
 				break
@@ -90,8 +90,9 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	return c, nil
 }
 
-// openCounter opens a counter that can take samples. It opens one that only counts if the processor cannot interrupt,
-// or if the kernel's limit of samples per second (perf_event_max_sample_rate) is lower than rate.
+// openCounter opens a counter that can take samples. sampled is false for a counter that only counts. It opens such a
+// counter if the processor cannot interrupt, or if the kernel's limit of samples per second
+// (perf_event_max_sample_rate) is lower than rate.
 func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	a := sampling
 	a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
@@ -108,8 +109,8 @@ func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	return fd, false, err
 }
 
-// dropFrom closes and removes the counters from index i on.
-func (c *Counters) dropFrom(i int) error {
+// dropCounters closes and removes the counters from index i on.
+func (c *Counters) dropCounters(i int) error {
 	var errs []error
 	for _, x := range c.list[i:] {
 		errs = append(errs, unix.Close(x.fd))
@@ -205,7 +206,8 @@ func (x *counter) eventsBetween(from, to int64) (n float64, ok bool) {
 	return (b[0] - a[0]) * (b[1] - a[1]) / running, true
 }
 
-// valuesAt returns value, enabled and running at the moment t, interpolated between two readings; false outside the readings.
+// valuesAt returns value, enabled and running at the moment t, interpolated between two readings. ok is false if t is
+// outside the readings.
 func (x *counter) valuesAt(t int64) (v [3]float64, ok bool) {
 	i, _ := slices.BinarySearchFunc(x.readings, t, func(r reading, t int64) int { return cmp.Compare(r.at, t) })
 	if i == len(x.readings) || i == 0 && x.readings[0].at != t {
@@ -221,5 +223,5 @@ func (x *counter) valuesAt(t int64) (v [3]float64, ok bool) {
 	return [3]float64{between(a.value, b.value), between(a.enabled, b.enabled), between(a.running, b.running)}, true
 }
 
-// Close releases the counters.
-func (c *Counters) Close() error { return errors.Join(c.Stop(), c.dropFrom(0)) }
+// Close stops and releases the counters.
+func (c *Counters) Close() error { return errors.Join(c.Stop(), c.dropCounters(0)) }

@@ -13,7 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
-// TestCounters counts page faults of a CPU in a window that has them, and in one that has none. What no machine counts is absent.
+// TestCounters counts page faults of a CPU in a window that has them, and in one that has none. What no machine counts is
+// absent.
 func TestCounters(t *testing.T) {
 	const pages = 3000
 	runtime.LockOSThread() // never unlocked: the thread is pinned
@@ -113,7 +114,8 @@ func TestLostOfCounters(t *testing.T) {
 	}
 }
 
-// TestBetween: a counter that takes turns is scaled to the whole time, edges are interpolated, and one that did not run is absent.
+// TestBetween: a counter that takes turns is scaled to the whole time, edges are interpolated, and one that did not run is
+// absent.
 func TestBetween(t *testing.T) {
 	shared := counter{event: "i", readings: []reading{{100, 0, 0, 0, 0}, {200, 50, 100, 50, 0}, {300, 100, 200, 100, 0}}}
 	idle := counter{event: "i", cpu: 1, readings: []reading{{100, 7, 0, 0, 0}, {300, 7, 200, 0, 0}}}

@@ -155,8 +155,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestPeriods: a sample has the period that it stands for, with a fixed one and where the kernel keeps up a frequency by changing it. The
-// periods of all samples add up to the time that was sampled. Nothing is asserted on how long anything takes.
+// TestPeriods: a sample has the period that it stands for, with a fixed one and where the kernel keeps up a frequency by
+// changing it. The periods of all samples add up to the time that was sampled. Nothing is asserted on how long anything
+// takes.
 func TestPeriods(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the thread is pinned
 	cpus, err := thread.CPUs()
@@ -218,8 +219,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestTimers: the timers of a CPU take as many samples as asked, with periods of their own; the cycle counter is one event, whose period is
-// another prime number each time.
+// TestTimers: the timers of a CPU take as many samples as asked, with periods of their own; the cycle counter is one event,
+// whose period is another prime number each time.
 func TestTimers(t *testing.T) {
 	for _, rate := range []int{499, 3989} {
 		periods, sum := map[uint64]bool{}, 0.0

@@ -19,7 +19,7 @@ const (
 	outputType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_RAW
 )
 
-// Records of a ring.
+// Kinds of records in a ring.
 const (
 	recordLost     = 2
 	recordThrottle = 5

@@ -19,29 +19,29 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Events that samples are taken by.
+// The events by which a Sampler takes samples.
 const (
 	Cycles   = "cycles"
 	CPUClock = "cpu-clock"
 )
 
-// Options are the options of a Sampler.
+// Options configure a Sampler.
 type Options struct {
 	CPUs []int
 	// Rate is the number of samples per second of a busy CPU.
 	Rate int
 	// Length is the longest time between Start and Stop. The rings are large enough for its samples.
 	Length time.Duration
-	// Space finds the network namespace of the packet that a CPU handles. (optional)
+	// Space finds the network namespace of the packet that a CPU handles. If it is nil, samples have no namespace.
 	Space *space.Tracker
-	// Counters are counters whose events are sampled, too. (optional)
+	// Counters are open counters whose events are sampled too; nil means none.
 	Counters *Counters
 }
 
 // Sample is the state of a CPU at one moment.
 type Sample struct {
-	// Event is the counter that took the sample, "" for a sample of time. Period is the number of events that the sample
-	// represents; for a sample of time it is in ns or in cycles.
+	// Event is the counter that took the sample, "" for a sample of time. Period is the number of events that the
+	// sample represents. For a sample of time, it is in ns (CPUClock) or in cycles (Cycles).
 	Event  string
 	Period uint64
 	// Time is on the monotonic clock in ns.
@@ -53,7 +53,8 @@ type Sample struct {
 	Space uint32
 }
 
-// Deepest returns how many frames of a stack the kernel keeps, from the innermost on; 0 if unknown.
+// Deepest returns the maximum number of frames of a stack that the kernel keeps; 0 if unknown. It drops the outermost
+// frames.
 func Deepest() int {
 	n, err := strconv.Atoi(proc.Text("/proc/sys/kernel/perf_event_max_stack"))
 	if err != nil {
@@ -62,11 +63,11 @@ func Deepest() int {
 	return n
 }
 
-// Samples are all that a Sampler took.
+// Samples has the samples that a Sampler took, and counts those that it missed.
 type Samples struct {
 	List []Sample
-	// Lost counts samples without room. Throttled counts the times that the kernel paused the sampling because it took
-	// too much time.
+	// Lost is the number of samples for which a ring had no room. Throttled is how often the kernel paused the sampling
+	// because it took too much time.
 	Lost, Throttled uint64
 }
 
@@ -77,10 +78,10 @@ type Sampler struct {
 	rings []*ring
 }
 
-// ErrRight is the error of Open without the right to sample a CPU.
+// ErrRight means that this process may not sample a CPU.
 var ErrRight = errors.New("no right to sample the CPU")
 
-// missingRightError returns the error for a missing right to sample, nil for another error.
+// missingRightError returns ErrRight with advice if err means a missing right. It returns nil for any other err.
 func missingRightError(err error) error {
 	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 		return nil
@@ -182,7 +183,7 @@ func eventAttributes(event string, rate int) []unix.PerfEventAttr {
 	a.Type, a.Config, a.Read_format = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, unix.PERF_FORMAT_LOST
 	if event == Cycles {
 		a.Type, a.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
-		a.Sample = primeFrom(uint64((0.8 + 0.4*rand.Float64()) * cyclesPerSecond() / float64(rate)))
+		a.Sample = nextPrime(uint64((0.8 + 0.4*rand.Float64()) * cyclesPerSecond() / float64(rate)))
 		return []unix.PerfEventAttr{a}
 	}
 	all := make([]unix.PerfEventAttr, timers)
@@ -195,9 +196,10 @@ func eventAttributes(event string, rate int) []unix.PerfEventAttr {
 	return all
 }
 
-// primeFrom returns the least prime number that is at least n. A processor has few counters, so a trial samples with one
-// period of cycles. Each trial and each CPU draws another prime, so that no load synchronizes with all of them.
-func primeFrom(n uint64) uint64 {
+// nextPrime returns the least prime number that is not less than n. A processor has few counters, so a trial samples
+// with one period of cycles. Each trial and each CPU draws another prime, so that no load synchronizes with all of
+// them.
+func nextPrime(n uint64) uint64 {
 	for n = max(n, 2); !big.NewInt(0).SetUint64(n).ProbablyPrime(0); n++ { // exact below 2^64
 	}
 	return n
@@ -206,8 +208,8 @@ func primeFrom(n uint64) uint64 {
 // usualCycles is the assumed speed of a processor in Hz if the kernel does not report it.
 const usualCycles = 2.5e9
 
-// cyclesPerSecond returns approximately the processor's maximum speed. At another speed the rate of samples differs,
-// but they are weighted by their period.
+// cyclesPerSecond returns the processor's approximate maximum speed in Hz. At another speed the rate of samples
+// differs, but they are weighted by their period.
 func cyclesPerSecond() float64 {
 	if khz, err := strconv.ParseFloat(proc.Text("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"), 64); err == nil && khz > 0 {
 		return khz * 1e3

@@ -12,10 +12,10 @@ import (
 	"strconv"
 )
 
-// Unknown is the name of a function that no table has.
+// Unknown is the name for an address at which no function is known.
 const Unknown = "[unknown]"
 
-// ErrHidden is the error of ReadKernel if the kernel hides addresses.
+// ErrHidden means that the kernel hides the addresses of its symbols.
 var ErrHidden = errors.New("/proc/kallsyms has no addresses: kernel.kptr_restrict or the rights of this process hide them")
 
 // longest is the assumed maximum size of a function in bytes. An address further from its symbol is in code without

@@ -17,11 +17,11 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// patience bounds one probe.
+// patience is the maximum duration of one probe.
 const patience = 10 * time.Second
 
-// Check tries each feature in names (none: all known ones) and returns a finding for each, in their order. An unknown
-// name has the outcome Unknown. It fails only if ctx ends.
+// Check tries the named features, or all known ones if there are no names. It returns a finding for each, in their
+// order. An unknown name has the outcome Unknown. It fails only if ctx ends.
 func Check(ctx context.Context, names ...string) ([]Finding, error) {
 	if len(names) == 0 {
 		names = Features()
@@ -44,7 +44,7 @@ func Check(ctx context.Context, names ...string) ([]Finding, error) {
 	return findings, nil
 }
 
-// check tries r and returns the result.
+// check tries the feature r and returns the finding.
 func (r requirement) check(ctx context.Context, m machine) Finding {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -54,13 +54,14 @@ func (r requirement) check(ctx context.Context, m machine) Finding {
 		}
 	}
 	if try, ok := tries[r.name]; ok {
-		return r.findingFor(m, inThrowaway(ctx, try))
+		return r.findingFor(m, runInThrowaway(ctx, try))
 	}
 	return r.findingFor(m, nil)
 }
 
-// inThrowaway runs try on a thread inside a namespace that is removed afterwards.
-func inThrowaway(ctx context.Context, try probe) error {
+// runInThrowaway makes a namespace, runs try on a thread inside it, and removes the namespace. It returns the error of
+// try.
+func runInThrowaway(ctx context.Context, try probe) error {
 	ns, err := netns.New()
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (r requirement) findingFor(m machine, err error) Finding {
 		return r.unknownFinding(fmt.Sprintf("it took longer than %s", patience), "try again when the machine is less busy")
 	case errors.Is(err, cgroup.ErrNoMount), errors.As(err, &refused), errors.Is(err, errors.ErrUnsupported),
 		slices.ContainsFunc(refusals, func(e error) bool { return errors.Is(err, e) }):
-		return r.lacksKernel(m, err.Error())
+		return r.refusedFinding(m, err.Error())
 	}
 	return r.unknownFinding(err.Error(), "")
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Collection defines what Collect finds out.
+// Collection defines which facts Collect measures, and how.
 type Collection struct {
 	// CPUs are the CPUs of the paths to measure; empty means all that this process may use.
 	CPUs []int
-	// Idle is how long the load of other processes is measured; 0 leaves it out.
+	// Idle is how long the load of other processes is measured; 0 means that it is not measured.
 	Idle time.Duration
 }
 
 // Collect returns the conditions of a run on this machine. It omits facts that are unknown. Do no other work while it
-// measures the idle machine (c.Idle). The environment adds further facts of package facts: lab.*, iptables, ...
+// measures the idle machine (c.Idle). The environment adds further facts of package facts, such as iptables and lab.*.
 func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	usable, err := thread.CPUs()
 	if err != nil {
@@ -97,7 +97,8 @@ func collectHardware(set func(name, value string)) {
 // Load has shares (0 to 1) of CPU time: Busy for all work, Interrupt for interrupts, which are part of Busy.
 type Load struct{ Busy, Interrupt float64 }
 
-// Idle measures for d the load of the CPUs while the caller does nothing.
+// Idle measures the load of the CPUs for the duration d. The caller must do nothing else meanwhile. It fails if ctx
+// ends, or if d is too short.
 func Idle(ctx context.Context, cpus []int, d time.Duration) (Load, error) {
 	before, err := proc.Stat()
 	if err != nil {

@@ -53,7 +53,7 @@ var packages = map[string]map[string]string{
 	"iptables-restore": {"": "iptables", fedora: "iptables-nft"},
 }
 
-// Install returns how to install program on a distribution of a family (from Family).
+// Install describes how to install program on a distribution. family is the result of Family.
 func Install(program, family string) string {
 	if where := unpackaged[program]; where != "" {
 		return where
@@ -65,12 +65,12 @@ func Install(program, family string) string {
 	return family + " " + name
 }
 
-// unpackaged maps programs without a package to where to get them.
+// unpackaged describes how to get the programs that have no package.
 var unpackaged = map[string]string{"tcp_rr": "build neper, of which it is a part, from github.com/google/neper"}
 
-// moreModules returns how to install the less common modules of a distribution's kernel; "" if they have no package
-// of their own.
-func moreModules(family, release string) string {
+// modulesAdvice describes how to install the less common modules of a distribution's kernel. It returns "" if they have
+// no package of their own.
+func modulesAdvice(family, release string) string {
 	switch family {
 	case debian:
 		return "on Ubuntu: apt-get install linux-modules-extra-" + release

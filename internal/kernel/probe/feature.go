@@ -37,11 +37,11 @@ type Finding struct {
 	WayOut string
 }
 
-// requirement is what a feature requires.
+// requirement describes a feature and what it requires.
 type requirement struct {
 	name, about string
-	// option is a configuration option of the kernel, module a module, program a program that must be installed; ""
-	// for none.
+	// option names the configuration options of the kernel, and module the arguments of modprobe. program must be
+	// installed. "" means that none is required.
 	option, module, program string
 }
 
@@ -90,12 +90,12 @@ func Features() []string {
 // machine is the distribution (family) and the kernel release that Finding.WayOut depends on.
 type machine struct{ family, release string }
 
-// lacksKernel returns the finding that the kernel refuses r, in the kernel's words.
-func (r requirement) lacksKernel(m machine, said string) Finding {
+// refusedFinding returns the finding that the kernel refuses r. said is the kernel's reason.
+func (r requirement) refusedFinding(m machine, said string) Finding {
 	var ways []string
 	if r.module != "" {
 		ways = append(ways, "modprobe "+r.module)
-		if more := moreModules(m.family, m.release); more != "" {
+		if more := modulesAdvice(m.family, m.release); more != "" {
 			ways = append(ways, more)
 		}
 	}

@@ -4,8 +4,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
-// interval has how far clocks and counters advanced, in ns, while one pinned thread continuously sent packets to
-// itself.
+// interval has the advance of clocks and counters, in ns, while one pinned thread continuously sent packets to itself.
 type interval struct {
 	// wall is real time, task the thread's CPU clock, wait its time in the run queue.
 	wall, task, wait int64
@@ -13,7 +12,7 @@ type interval struct {
 	interrupts, steal int64
 }
 
-// Thresholds of the verdict, as shares.
+// Thresholds of irqAccounting, as shares from 0 to 1.
 const (
 	// enough is the least share of interrupt time in the wall time for a decision.
 	enough = 0.10

@@ -23,15 +23,15 @@ const (
 )
 
 // IRQTime measures on CPU n, in at most 0.6 s, whether the kernel excludes interrupt time from the CPU clocks of tasks.
-// It returns facts.IRQApart, facts.IRQInTask, or "" if undecided. A thread sends datagrams over the loopback of a throwaway
-// namespace, so that about half of its time is softirq, and compares its CPU clock with the real time. The kernel's
-// configuration does not decide this: accounting that was compiled in may be off at run time.
+// It returns facts.IRQApart, facts.IRQInTask, or "" if undecided. A thread sends datagrams over the loopback of a
+// throwaway namespace, so that about half of its time is softirq. It then compares its CPU clock with the real time.
+// The kernel's configuration does not decide this: accounting that was compiled in may be off at run time.
 func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 	for range attempts {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		err := inThrowaway(ctx, func(_ context.Context, h *link.Handle) error {
+		err := runInThrowaway(ctx, func(_ context.Context, h *link.Handle) error {
 			if err := h.Up(link.Loopback); err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func sendBusily(n int) (interval, error) {
 	if err := thread.SetCPUs([]int{n}); err != nil {
 		return interval{}, err
 	}
-	fd, err := selfConnected()
+	fd, err := selfConnectedSocket()
 	if err != nil {
 		return interval{}, err
 	}
@@ -78,7 +78,7 @@ func sendBusily(n int) (interval, error) {
 	}, err
 }
 
-// readClocks reads the clocks and counters whose differences make an interval.
+// readClocks reads the clocks and counters of an interval at this moment, those of CPU n and of this thread.
 func readClocks(n int) (interval, error) {
 	stat, err := proc.Stat()
 	if err != nil {
@@ -98,8 +98,8 @@ func readClocks(n int) (interval, error) {
 	}, nil
 }
 
-// selfConnected returns a UDP socket on the loopback of the thread's namespace that is connected to itself.
-func selfConnected() (int, error) {
+// selfConnectedSocket returns a UDP socket on the loopback of the thread's namespace that is connected to itself.
+func selfConnectedSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)

@@ -53,7 +53,7 @@ func tryDevicePrograms(h *link.Handle) error {
 
 // tryCgroupProgram attaches a program to the connect() of an empty cgroup.
 func tryCgroupProgram() error {
-	return inCgroup(func(dir string) error {
+	return runInCgroup(func(dir string) error {
 		p, err := loadShortestProgram(ebpf.ProgramSpec{Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect})
 		if err != nil {
 			return err
@@ -66,8 +66,8 @@ func tryCgroupProgram() error {
 	})
 }
 
-// inCgroup runs try with the directory of a new cgroup, and then removes the cgroup.
-func inCgroup(try func(dir string) error) error {
+// runInCgroup runs try with the directory of a new cgroup, and then removes the cgroup.
+func runInCgroup(try func(dir string) error) error {
 	root, err := cgroup.Root()
 	if err != nil {
 		return err

@@ -34,22 +34,22 @@ var (
 // tries has the probe of each feature that requires more than an installed program. Devices are created as in the lab.
 var tries = map[string]probe{
 	"netns":   func(context.Context, *link.Handle) error { return nil },
-	"cgroup2": func(context.Context, *link.Handle) error { return inCgroup(func(string) error { return nil }) },
-	"veth":    addProbe(veth),
-	"bridge":  addProbe(link.Bridge{Name: name}),
+	"cgroup2": func(context.Context, *link.Handle) error { return runInCgroup(func(string) error { return nil }) },
+	"veth":    newProbe(veth),
+	"bridge":  newProbe(link.Bridge{Name: name}),
 	"br_netfilter": func(context.Context, *link.Handle) error {
 		_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables") // the setting that it adds to every namespace
 		return err
 	},
-	"vxlan":     addProbe(link.VXLAN{Name: name, Port: 8472}),
-	"ipip":      addProbe(ipip),
+	"vxlan":     newProbe(link.VXLAN{Name: name, Port: 8472}),
+	"ipip":      newProbe(ipip),
 	"wireguard": func(_ context.Context, h *link.Handle) error { return tryWireGuard(h) },
-	"ipsec": addProbe(link.XFRMState{
+	"ipsec": newProbe(link.XFRMState{
 		From: netip.AddrFrom4([4]byte{192, 0, 2, 1}), To: netip.AddrFrom4([4]byte{192, 0, 2, 2}), SPI: 1,
 	}),
-	"macvlan": addProbe(veth, link.Child{Name: name, Parent: veth.Name}),
-	"ipvlan":  addProbe(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
-	"netkit":  addProbe(link.Netkit{Name: name, Peer: "probe-np"}),
+	"macvlan": newProbe(veth, link.Child{Name: name, Parent: veth.Name}),
+	"ipvlan":  newProbe(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
+	"netkit":  newProbe(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restoreRules(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},
@@ -70,17 +70,17 @@ var tries = map[string]probe{
 	"ipset": func(ctx context.Context, _ *link.Handle) error {
 		return runProgram(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},
-	"ipvs":        addProbe(link.Dummy{Name: name}, link.Step(tryIPVS)),
+	"ipvs":        newProbe(link.Dummy{Name: name}, link.Step(tryIPVS)),
 	"bpf":         func(context.Context, *link.Handle) error { return tryProgram() },
-	"bpf-tc":      addProbe(veth, link.Step(tryDevicePrograms)),
+	"bpf-tc":      newProbe(veth, link.Step(tryDevicePrograms)),
 	"bpf-cgroup":  func(context.Context, *link.Handle) error { return tryCgroupProgram() },
 	"ipip-tunnel": func(_ context.Context, h *link.Handle) error { return tryIPIP(h) },
-	"htb":         addProbe(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
-	"tbf":         addProbe(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
+	"htb":         newProbe(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 10e9) })),
+	"tbf":         newProbe(veth, link.Step(func(h *link.Handle) error { return h.Shape(veth.Name, 1e9) })),
 }
 
-// addProbe returns a probe that adds things to its namespace.
-func addProbe(things ...link.Thing) probe {
+// newProbe returns a probe that adds things to its namespace.
+func newProbe(things ...link.Thing) probe {
 	return func(_ context.Context, h *link.Handle) error { return h.Add(things...) }
 }
 
@@ -97,7 +97,7 @@ func tryWireGuard(h *link.Handle) error {
 	return f.Close()
 }
 
-// tryIPVS makes a virtual server.
+// tryIPVS creates a virtual server of IPVS.
 func tryIPVS(h *link.Handle) error {
 	server := ipvs.Server{Protocol: ipvs.TCP, Addr: netip.MustParseAddrPort("192.0.2.1:80")}
 	return ipvs.Apply(h.NS(), []ipvs.Server{server})

@@ -2,7 +2,7 @@ package probe
 
 import "strings"
 
-// Hints are the signs of a virtual machine. An unreadable one is "".
+// Hints are the signs of a virtual machine. A text that cannot be read is "".
 type Hints struct {
 	// Hypervisor is the flag of /proc/cpuinfo. X86 means that the architecture has this flag.
 	Hypervisor, X86 bool
@@ -19,9 +19,9 @@ var vendors = []struct{ part, name string }{
 	{"parallels", "parallels"}, {"bhyve", "bhyve"},
 }
 
-// Virtualization returns the name of the hypervisor: "none" on bare metal, "unknown" for a hypervisor without a known
-// name, "" if it is unknown whether there is one. The machine's product name, if any, follows in parentheses:
-// "unknown (Amazon EC2 m6i.large)".
+// Virtualization returns the name of the hypervisor. It returns "none" on bare metal, and "unknown" for a hypervisor
+// without a known name. It returns "" if it is unknown whether there is a hypervisor. The machine's product name, if
+// any, follows in parentheses: "unknown (Amazon EC2 m6i.large)".
 func Virtualization(h Hints) string {
 	product := strings.TrimSpace(strings.TrimSpace(h.Vendor) + " " + strings.TrimSpace(h.Product))
 	lower := strings.ToLower(product)
@@ -57,7 +57,8 @@ func Virtualization(h Hints) string {
 	return name + " (" + product + ")"
 }
 
-// Parameter returns the value of a parameter of the kernel's command line; false if it is missing.
+// Parameter returns the last value of a parameter in the kernel's command line. It returns false if the parameter is
+// missing.
 func Parameter(cmdline, name string) (string, bool) {
 	value, found := "", false
 	for _, word := range strings.Fields(cmdline) {

@@ -33,7 +33,7 @@ type CPUInfo struct {
 	Hypervisor bool
 }
 
-// ParseCPUInfo parses /proc/cpuinfo.
+// ParseCPUInfo parses /proc/cpuinfo. It leaves the fields of unknown facts zero.
 func ParseCPUInfo(b []byte) CPUInfo {
 	var c CPUInfo
 	for line := range bytes.Lines(b) {
@@ -73,7 +73,7 @@ func ParseMeminfo(b []byte) (uint64, error) {
 	return total - available, err
 }
 
-// ParseAvailable returns MemAvailable of /proc/meminfo in bytes.
+// ParseAvailable returns MemAvailable from /proc/meminfo, in bytes. It fails if MemTotal or MemAvailable is missing.
 func ParseAvailable(b []byte) (uint64, error) {
 	_, available, err := totalAndAvailable(b)
 	return available, err

@@ -95,7 +95,7 @@ type Softnet struct {
 // cpuColumn is the column with the number of the CPU.
 const cpuColumn = 12
 
-// ParseSoftnet returns the lines of /proc/net/softnet_stat.
+// ParseSoftnet parses the lines of /proc/net/softnet_stat. It fails if a column is missing or is not a number.
 func ParseSoftnet(b []byte) ([]Softnet, error) {
 	var lines []Softnet
 	for line := range bytes.Lines(b) {
@@ -123,8 +123,8 @@ func ParseSoftnet(b []byte) ([]Softnet, error) {
 	return lines, nil
 }
 
-// listening are the states in /proc/net/tcp and udp of a socket that waits for clients: LISTEN, and the state of an
-// unconnected datagram socket.
+// listening has the state of a socket that waits for clients, as in /proc/net/tcp and udp. For tcp it is LISTEN, for
+// udp the state of an unconnected socket.
 var listening = map[string]string{"tcp": "0A", "udp": "07"}
 
 // Listening reports whether a socket of this network namespace listens on port; transport is "tcp" or "udp".
@@ -144,7 +144,7 @@ func Listening(transport string, port int) (bool, error) {
 	return false, nil
 }
 
-// hasListener reports whether a table, /proc/net/tcp or udp, has a socket in state on port.
+// hasListener reports whether table, the text of /proc/net/tcp or udp, has a socket on port in the given state.
 func hasListener(table, state string, port int) bool {
 	local := fmt.Sprintf(":%04X", port)
 	for line := range strings.Lines(table) {

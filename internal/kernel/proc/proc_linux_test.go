@@ -62,7 +62,7 @@ func TestHotStops(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := Sampler{hot: findHot(root)}
+	s := Sampler{hot: findThermalFiles(root)}
 	var failed []error
 	if n := s.hotStops(nil, &failed); n != 0 || len(s.hot) != 0 {
 		t.Errorf("%d of a machine that does not count", n)
@@ -70,7 +70,7 @@ func TestHotStops(t *testing.T) {
 	count(0, "core_throttle_count", "4")
 	count(0, "package_throttle_count", "2")
 	count(1, "core_throttle_count", "40")
-	s.hot = findHot(root)
+	s.hot = findThermalFiles(root)
 	if one, all := s.hotStops([]int{0}, &failed), s.hotStops(nil, &failed); one != 6 || all != 46 || failed != nil {
 		t.Errorf("%d of CPU 0, %d of all, %v", one, all, failed)
 	}

@@ -33,7 +33,7 @@ var UserHz = sync.OnceValue(func() int64 {
 	return 100 // the value on every architecture that Go supports
 })
 
-// Stat reads the CPU lines of /proc/stat.
+// Stat reads the CPU lines of /proc/stat: the time in ns of each CPU since boot, by its number.
 func Stat() (map[int]sample.Time, error) { return parseFile("/proc/stat", parseStat) }
 
 func parseStat(b []byte) (map[int]sample.Time, error) { return ParseStat(b, UserHz()) }
@@ -45,8 +45,8 @@ func ThreadWait() (int64, error) {
 	return s.Waited, err
 }
 
-// WaitOf returns how long thread id of this process has waited in a run queue, in ns, without a wait that has not
-// ended.
+// WaitOf returns how long thread id of this process has waited in a run queue, in ns. It does not include a wait that
+// has not ended.
 func WaitOf(id int) (int64, error) {
 	s, err := parseFile("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
 	return s.Waited, err
@@ -58,7 +58,7 @@ func MemoryAvailable() (uint64, error) { return parseFile("/proc/meminfo", Parse
 // Loadavg reads the load averages of 1, 5 and 15 minutes.
 func Loadavg() ([3]float64, error) { return parseFile("/proc/loadavg", ParseLoadavg) }
 
-// ReadCPUInfo describes the first CPU.
+// ReadCPUInfo reads the description of the machine's first CPU.
 func ReadCPUInfo() (CPUInfo, error) {
 	return parseFile("/proc/cpuinfo", func(b []byte) (CPUInfo, error) { return ParseCPUInfo(b), nil })
 }
@@ -84,7 +84,7 @@ func parseFile[T any](name string, parse func([]byte) (T, error)) (T, error) {
 	return parse(b)
 }
 
-// Sampler takes snapshots. It keeps what takes long to find.
+// Sampler takes snapshots. It remembers the files and processes that take long to find.
 type Sampler struct {
 	// ksoftirqd has the process id of ksoftirqd by CPU.
 	ksoftirqd map[int]int
@@ -106,11 +106,11 @@ func NewSampler() (*Sampler, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups), hot: findHot("/sys/devices/system/cpu"), tasks: newTasks()}, nil
+	return &Sampler{ksoftirqd: pids, throttle: findThrottleFile(groups), hot: findThermalFiles("/sys/devices/system/cpu"), tasks: newTasks()}, nil
 }
 
-// findHot returns the files that count thermal throttling, by CPU. Many machines, virtual ones among them, have none.
-func findHot(root string) map[int][]string {
+// findThermalFiles returns the files that count thermal throttling, by CPU. Many machines, virtual ones among them, have none.
+func findThermalFiles(root string) map[int][]string {
 	files, _ := filepath.Glob(root + "/cpu[0-9]*/thermal_throttle/*_throttle_count") // fails for a bad pattern only
 	found := map[int][]string{}
 	for _, file := range files {
@@ -124,7 +124,7 @@ func findHot(root string) map[int][]string {
 
 // hotStops returns how often the CPUs were throttled because of their temperature. It adds errors to failed.
 func (s *Sampler) hotStops(cpus []int, failed *[]error) (stops int64) {
-	for _, files := range onlyKeys(s.hot, cpus) {
+	for _, files := range selectEntries(s.hot, cpus) {
 		for _, file := range files {
 			stops += parseOptionalFile(failed, file, func(b []byte) (int64, error) { return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) })
 		}
@@ -132,8 +132,8 @@ func (s *Sampler) hotStops(cpus []int, failed *[]error) (stops int64) {
 	return stops
 }
 
-// findThrottle returns the first of throttleFiles with throttling counters, or "".
-func findThrottle(groups []byte) string {
+// findThrottleFile returns the first of throttleFiles that has throttling counters. It returns "" if none has.
+func findThrottleFile(groups []byte) string {
 	for _, name := range throttleFiles(groups) {
 		if b, err := os.ReadFile(name); err == nil {
 			if _, ok := ParseThrottling(b); ok {
@@ -144,8 +144,8 @@ func findThrottle(groups []byte) string {
 	return ""
 }
 
-// Take reads all counters, those of CPUs only for cpus (empty: all). It takes about a millisecond. A part that this
-// kernel or container does not show is nil. It fails if a file has unknown content.
+// Take reads all counters. It reads the counters of CPUs only for cpus; empty cpus means all. It takes about a
+// millisecond. A part that this kernel or container does not show is nil. It fails if a file has unknown content.
 func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	var failed []error
 	// The counters of the CPU account are read first and together. Slow reads of values that do not change come later.
@@ -154,10 +154,10 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	snap.KsoftirqdNs = s.ksoftirqdClocks(cpus)
 	clocks, err := s.tasks.processClocks()
 	failed = append(failed, err)
-	snap.CPUs = onlyKeys(parseOptionalFile(&failed, "/proc/stat", parseStat), cpus)
-	snap.Tasks = s.tasks.byID(clocks)
+	snap.CPUs = selectEntries(parseOptionalFile(&failed, "/proc/stat", parseStat), cpus)
+	snap.Tasks = s.tasks.tasksByID(clocks)
 	idle, err := ParseIdle(timers, snap.At)
-	snap.IdleNs, failed = onlyKeys(idle, cpus), append(failed, err)
+	snap.IdleNs, failed = selectEntries(idle, cpus), append(failed, err)
 	if s.throttle != "" {
 		snap.ThrottledNs = parseOptionalFile(&failed, s.throttle, func(b []byte) (int64, error) {
 			account, _ := ParseThrottling(b)
@@ -178,7 +178,8 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	return snap, errors.Join(failed...)
 }
 
-// parseOptionalFile reads one file. It adds an error to failed, unless the file does not exist or this process may not read it.
+// parseOptionalFile reads one file. It adds an error to failed, unless the file does not exist or this process may not read
+// it.
 func parseOptionalFile[T any](failed *[]error, name string, parse func([]byte) (T, error)) T {
 	v, err := parseFile(name, parse)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
@@ -204,7 +205,7 @@ func readClock(id int32) (int64, error) {
 // ksoftirqdClocks reads the CPU clock of ksoftirqd of each of cpus, in ns; empty cpus means all.
 func (s *Sampler) ksoftirqdClocks(cpus []int) map[int]int64 {
 	clocks := map[int]int64{}
-	for n, pid := range onlyKeys(s.ksoftirqd, cpus) {
+	for n, pid := range selectEntries(s.ksoftirqd, cpus) {
 		// A CPU that went offline has no ksoftirqd any more.
 		if ns, err := ProcessCPU(pid); err == nil {
 			clocks[n] = ns
@@ -213,8 +214,8 @@ func (s *Sampler) ksoftirqdClocks(cpus []int) map[int]int64 {
 	return clocks
 }
 
-// onlyKeys returns the entries of m whose keys are in keys; all of them if keys is empty.
-func onlyKeys[V any](m map[int]V, keys []int) map[int]V {
+// selectEntries returns the entries of m whose keys are in keys. It returns m if keys is empty.
+func selectEntries[V any](m map[int]V, keys []int) map[int]V {
 	if len(keys) == 0 {
 		return m
 	}
@@ -240,16 +241,16 @@ func findKsoftirqd(root string) (map[int]int, error) {
 		if err != nil {
 			continue
 		}
-		if n, ok := KsoftirqdCPU(comm); ok && kernelThread(root+"/"+e.Name()) {
+		if n, ok := KsoftirqdCPU(comm); ok && isKernelThread(root+"/"+e.Name()) {
 			found[n] = pid
 		}
 	}
 	return found, nil
 }
 
-// kernelThread reports whether the process in dir has no command line, like a kernel thread. Any program may call
+// isKernelThread reports whether the process in dir has no command line, like a kernel thread. Any program may call
 // itself ksoftirqd.
-func kernelThread(dir string) bool {
+func isKernelThread(dir string) bool {
 	b, err := os.ReadFile(dir + "/cmdline")
 	return err == nil && len(b) == 0
 }

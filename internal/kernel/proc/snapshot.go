@@ -4,9 +4,9 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// Snapshot is the values of the kernel's counters at one moment. A part that is not visible is nil.
+// Snapshot has the values of the kernel's counters at one moment. A part that is not visible is nil.
 type Snapshot struct {
-	// At is when the clocks were read, on the machine's monotonic clock.
+	// At is the time of the readings, in ns on the machine's monotonic clock.
 	At int64
 	// IdleNs is how long each CPU has been idle since boot; nil if the kernel only counts idle ticks (sample.Idle in CPUs).
 	IdleNs map[int]int64
@@ -31,8 +31,8 @@ type Snapshot struct {
 // of them has (a device that appeared or disappeared).
 func Delta(before, after Snapshot) *sample.HostDelta {
 	d := &sample.HostDelta{
-		SNMP:                changes(before.SNMP, after.SNMP),
-		Devices:             changes(before.Devices, after.Devices),
+		SNMP:                counterChanges(before.SNMP, after.SNMP),
+		Devices:             counterChanges(before.Devices, after.Devices),
 		MemoryBytes:         after.MemoryBytes,
 		NodeMemoryUsedBytes: after.NodeMemoryUsedBytes,
 		ThrottledNs:         max(after.ThrottledNs-before.ThrottledNs, 0),
@@ -53,7 +53,7 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 			if d.CPUs == nil {
 				d.CPUs = map[int]map[string]int64{}
 			}
-			if d.CPUs[n] = changes(b, m); d.CPUs[n] == nil {
+			if d.CPUs[n] = counterChanges(b, m); d.CPUs[n] == nil {
 				d.CPUs[n] = map[string]int64{}
 			}
 		}
@@ -79,8 +79,8 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 	return d
 }
 
-// changes returns after minus before where it is not zero, nil if there is no change.
-func changes(before, after map[string]int64) map[string]int64 {
+// counterChanges returns the nonzero differences between after and before. It returns nil if there are none.
+func counterChanges(before, after map[string]int64) map[string]int64 {
 	var d map[string]int64
 	for name, a := range after {
 		if b, ok := before[name]; ok && a != b {

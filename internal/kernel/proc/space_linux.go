@@ -11,7 +11,8 @@ import (
 // PIDSpace returns the inode of this process's PID namespace, 0 if it cannot be read.
 func PIDSpace() uint64 { return inodeOf("/proc/self/ns/pid") }
 
-// inodeOf reads the inode of a namespace from its link, such as "pid:[4026531836]"; 0 if it cannot.
+// inodeOf returns the inode of a namespace, which is in the target of its link: "pid:[4026531836]". It returns 0 if the
+// link cannot be read.
 func inodeOf(link string) uint64 {
 	text, err := os.Readlink(link)
 	if err != nil {
@@ -22,7 +23,7 @@ func inodeOf(link string) uint64 {
 	return n
 }
 
-// BootID returns the id of the kernel's boot, which is the same in every container and namespace of a machine; "" if a
+// BootID returns the id of the kernel's boot. It is the same in every container and namespace of a machine, and "" if a
 // sandbox hides it.
 func BootID() string { return Text("/proc/sys/kernel/random/boot_id") }
 
@@ -60,7 +61,8 @@ func Tasks() ([]Task, error) {
 	return all, nil
 }
 
-// innermostID reads the last id of the NSpid line of a status.
+// innermostID returns the last id in the NSpid line of status, a text of /proc/<pid>/status. It returns false if there
+// is none.
 func innermostID(status string) (int, bool) {
 	for line := range strings.Lines(status) {
 		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {

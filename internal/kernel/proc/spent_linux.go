@@ -16,7 +16,7 @@ type Usage struct {
 	KernelMemory uint64
 }
 
-// Spent returns the usage until now.
+// Spent returns the CPU time and the kernel memory that are used until now.
 func Spent() Usage {
 	var u Usage
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

@@ -49,7 +49,7 @@ func ParseStat(b []byte, hz int64) (map[int]sample.Time, error) {
 	return cpus, nil
 }
 
-// Scheduled is how long a thread or process has run on a CPU, and waited in a run queue, in ns.
+// Scheduled has the time in ns that a thread or process ran on a CPU, and the time that it waited in a run queue.
 type Scheduled struct{ Ran, Waited int64 }
 
 // ParseSchedstat parses the schedstat of a thread or process.
@@ -80,8 +80,9 @@ func KsoftirqdCPU(comm []byte) (int, bool) {
 // groupRoot is where control groups are mounted.
 const groupRoot = "/sys/fs/cgroup"
 
-// throttleFiles returns the files that may count the throttling of a process, given its /proc/<pid>/cgroup. First
-// come those of its own groups, then those at the root of each hierarchy, which in a container is its own group.
+// throttleFiles returns the files that may count the throttling of a process, given its /proc/<pid>/cgroup. First come
+// the files of its own groups, then those at the root of each hierarchy. In a container, that root is the container's
+// own group.
 func throttleFiles(groups []byte) []string {
 	var own, roots []string
 	for line := range strings.Lines(string(groups)) {
@@ -108,8 +109,8 @@ type Throttling struct {
 	StoppedNs int64
 }
 
-// ParseThrottling parses cpu.stat, of cgroup v1 or v2. It returns false for a group without these lines. A group
-// without a limit may have them or not.
+// ParseThrottling parses cpu.stat of cgroup v1 or v2. It returns false if b has no line about throttled time. A group
+// without a limit may have that line or not.
 func ParseThrottling(b []byte) (t Throttling, ok bool) {
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))

@@ -99,8 +99,9 @@ func ParseIdle(b []byte, now int64) (map[int]int64, error) {
 // slight is the least share of the time between two snapshots for which a task is listed.
 const slight = 0.001
 
-// tasksBetween returns the tasks that ran on the snapshots' CPUs between two snapshots, and those that worked for a
-// path on any CPU, the longest first. It excludes ksoftirqd of these CPUs. It returns nil if a snapshot has no tasks.
+// tasksBetween returns the tasks that ran on the snapshots' CPUs between two snapshots, the longest first. It includes
+// tasks that worked for a path on any CPU. It excludes ksoftirqd of these CPUs. It returns nil if a snapshot has no
+// tasks.
 func tasksBetween(before, after Snapshot) []sample.Task {
 	if before.Tasks == nil || after.Tasks == nil {
 		return nil

@@ -62,8 +62,8 @@ func (t *tasks) processClocks() (map[int]int64, error) {
 	return clocks, nil
 }
 
-// byID returns the tasks of the processes in clocks by their ids, without this run's agents.
-func (t *tasks) byID(clocks map[int]int64) map[int]sample.Task {
+// tasksByID returns the tasks of the processes in clocks, without this run's agents. The keys are the ids of the tasks.
+func (t *tasks) tasksByID(clocks map[int]int64) map[int]sample.Task {
 	if t == nil || clocks == nil {
 		return nil
 	}
@@ -81,10 +81,11 @@ func (t *tasks) byID(clocks map[int]int64) map[int]sample.Task {
 	return all
 }
 
-// readProcess reads the tasks of process id; none if it is one of this run's agents or has ended.
+// readProcess reads the tasks of process id. The result has no tasks if the process is one of this run's agents or has
+// ended.
 func (t *tasks) readProcess(id int, ns int64) *process {
 	p := &process{ns: ns}
-	stat, err := parseFile(fmt.Sprintf("/proc/%d/stat", id), taskStat)
+	stat, err := parseFile(fmt.Sprintf("/proc/%d/stat", id), parseTaskStat)
 	if err != nil || stat.Parent == t.self || stat.Parent == t.parent && stat.Command == t.command {
 		return p
 	}
@@ -110,27 +111,27 @@ func threadsOf(id int, command string) map[int]sample.Task {
 		}
 		dir := fmt.Sprintf("/proc/%d/task/%d/", id, n)
 		times, failed := parseFile(dir+"schedstat", ParseSchedstat)
-		if stat, err := parseFile(dir+"stat", taskStat); err == nil && failed == nil {
+		if stat, err := parseFile(dir+"stat", parseTaskStat); err == nil && failed == nil {
 			all[n] = sample.Task{Command: command, CPU: stat.CPU, Ns: times.Ran}
 		}
 	}
 	return all
 }
 
-func taskStat(b []byte) (TaskStat, error) { return ParseTaskStat(b, UserHz()) }
+func parseTaskStat(b []byte) (TaskStat, error) { return ParseTaskStat(b, UserHz()) }
 
-// manyCPUs is the number of CPUs from which the list of timers takes too long to read at the edges of a window.
+// manyCPUs is the largest number of CPUs for which the list of timers is short enough to read at the edges of a window.
 const manyCPUs = 32
 
-// longTimerList reports whether the list of timers is too long, or may be. All CPUs are in the list, whatever CPUs this process may
-// use.
+// longTimerList reports whether the list of timers takes too long to read. It is true if the number of CPUs is unknown.
+// The list has all CPUs, even those that this process may not use.
 var longTimerList = sync.OnceValue(func() bool {
 	online, err := OnlineCPUs()
 	return err != nil || len(online) > manyCPUs
 })
 
-// timerList reads /proc/timer_list, which has the exact idle times of CPUs; nil if this process may not read it, or if
-// it would take too long.
+// timerList returns /proc/timer_list, which has the exact idle times of CPUs. It returns nil if this process may not
+// read the file, or if reading would take too long.
 func timerList() []byte {
 	if longTimerList() {
 		return nil

@@ -17,8 +17,8 @@ type Addr struct {
 	size uint32
 }
 
-// NewAddr returns the address of a socket of the given family; an IPv4 address for an IPv6 socket is mapped. A zone is
-// an interface index in decimal.
+// NewAddr returns an address for a socket of the given family. It maps an IPv4 address for an IPv6 socket. A zone must
+// be an interface index in decimal.
 func NewAddr(a netip.AddrPort, family int) Addr {
 	var r Addr
 	binary.NativeEndian.PutUint16(r.raw[0:], uint16(family))
@@ -49,7 +49,7 @@ func Family(a netip.Addr) int {
 // Family returns the family of the address.
 func (a *Addr) Family() int { return int(binary.NativeEndian.Uint16(a.raw[0:])) }
 
-// AddrPort returns the address in Go's form, mapped addresses as IPv4.
+// AddrPort returns the address as a netip.AddrPort. It returns a mapped address as IPv4.
 func (a *Addr) AddrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(a.raw[2:])
 	if a.Family() == unix.AF_INET {
@@ -63,8 +63,8 @@ func (a *Addr) AddrPort() netip.AddrPort {
 }
 
 // OpenPacket opens a socket that receives every frame of the device with this index, or of all devices for index 0.
-// What is written to it leaves by that device. flags may have NonBlocking. prepare sets options before the first
-// frame arrives.
+// Frames that are written to the socket leave by that device. flags may have NonBlocking. prepare sets options before
+// the first frame arrives.
 func OpenPacket(index, flags int, prepare func(fd int) error) (int, error) {
 	// Protocol 0 receives nothing until bind sets one, so no frame of another device is received before.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|flags, 0)

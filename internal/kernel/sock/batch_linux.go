@@ -21,7 +21,7 @@ type header struct {
 	length  uint32
 }
 
-// NewBatch returns count buffers of size bytes each; both at least 1.
+// NewBatch returns a Batch of count buffers of size bytes each. Both must be at least 1.
 func NewBatch(count, size int) *Batch {
 	b := &Batch{
 		headers: make([]header, count), vectors: make([]unix.Iovec, count), memory: make([]byte, count*size), size: size,
@@ -38,7 +38,7 @@ func NewBatch(count, size int) *Batch {
 // Cap returns the number of buffers.
 func (b *Batch) Cap() int { return len(b.headers) }
 
-// Buffer returns all of buffer i.
+// Buffer returns the whole buffer i. The caller may write to it.
 func (b *Batch) Buffer(i int) []byte { return b.memory[i*b.size : (i+1)*b.size : (i+1)*b.size] }
 
 // Resize makes Send send the first n bytes of buffer i; n is at most the size of the buffers.

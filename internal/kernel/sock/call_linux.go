@@ -26,7 +26,7 @@ const (
 	Datagram = unix.SOCK_DGRAM
 )
 
-// Socket opens a socket, close-on-exec. Raw.
+// Socket opens a socket with the flag close-on-exec. Raw.
 func Socket(family, kind, protocol int) (int, syscall.Errno) {
 	fd, _, e := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(family), uintptr(kind|unix.SOCK_CLOEXEC), uintptr(protocol))
 	return int(fd), e
@@ -113,8 +113,8 @@ func RecvPolite(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return int(n), e
 }
 
-// RecvAll fills b from a connection whose receive timeout paces it. It returns false if the connection ends first, or as soon as
-// giveUp, which it calls after each attempt, returns true.
+// RecvAll fills b from a connection whose receive timeout paces it. It returns false if the connection ends first, or as
+// soon as giveUp, which it calls after each attempt, returns true.
 func RecvAll(fd int, b []byte, giveUp func() bool) bool {
 	for got := 0; got < len(b); {
 		n, e := RecvPolite(fd, b[got:], 0)
@@ -137,7 +137,7 @@ func RecvFromPolite(fd int, b []byte) (int, Addr, syscall.Errno) {
 	return int(n), from, e
 }
 
-// Bind gives fd a local address.
+// Bind binds fd to a local address.
 func Bind(fd int, a *Addr) syscall.Errno {
 	_, _, e := syscall.Syscall(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&a.raw[0])), uintptr(a.size))
 	return e

@@ -12,7 +12,7 @@ import (
 // cycles each. The calls are those of the same name in this package. Raw.
 type Chain struct{ calls []call }
 
-// call is one system call; run in assembly knows the offsets.
+// call is one system call. The assembly of run depends on the offsets of its fields.
 type call struct {
 	number  uintptr
 	fd      uintptr

@@ -48,12 +48,12 @@ func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.epollCtl(unix.EPOLL_CTL_ADD, fd, what, tag)
 }
 
-// Change changes the events that fd, which was added, is watched for. Raw.
+// Change replaces the watched events and the tag of fd, which must have been added. Raw.
 func (p *Poll) Change(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.epollCtl(unix.EPOLL_CTL_MOD, fd, what, tag)
 }
 
-// Remove ends watching fd, which was added. Raw.
+// Remove stops watching fd, which must have been added. Raw.
 func (p *Poll) Remove(fd int) syscall.Errno { return p.epollCtl(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (p *Poll) epollCtl(verb, fd int, what, tag uint32) syscall.Errno {
@@ -93,7 +93,8 @@ func AcceptNow(fd, flags int) (int, syscall.Errno) {
 	return int(n), e
 }
 
-// Failure returns and clears the pending error of a socket, 0 for none: the result of a non-blocking connect.
+// Failure returns and clears the pending error of a socket, for example of a non-blocking connect. It returns 0 if
+// there is none.
 func Failure(fd int) syscall.Errno {
 	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -131,7 +132,8 @@ type pollfd struct {
 	events, revents int16
 }
 
-// Await waits until fd is ready for the events in what, at most limit ns. It returns 0 also after the limit. Raw.
+// Await waits until fd is ready for one of the events in what, at most limit ns. It also returns 0 if the limit passes.
+// Raw.
 func Await(fd int, what int16, limit int64) syscall.Errno {
 	p := pollfd{fd: int32(fd), events: what}
 	ts := unix.NsecToTimespec(max(limit, 0))

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ICMP types of echo, by family.
+// ICMP types of echo messages in IPv4 and IPv6.
 const (
 	echoReply4, echoRequest4 = 0, 8
 	echoReply6, echoRequest6 = 129, 128
@@ -17,8 +17,9 @@ const (
 // Echo is an ICMP socket that is connected to one address and receives echo replies only.
 type Echo struct {
 	FD int
-	// Raw means that the socket receives the replies to all processes, for IPv4 with the IP header, so the caller
-	// compares identifiers. Otherwise the kernel chose the identifier and delivers only replies to this socket.
+	// Raw means that the socket receives the replies to all processes, so the caller must compare identifiers. For
+	// IPv4, the replies then begin with the IP header. Otherwise the kernel chose the identifier and delivers only
+	// replies to this socket.
 	Raw bool
 	// Request and Reply are the ICMP types.
 	Request, Reply byte
@@ -26,8 +27,8 @@ type Echo struct {
 	Identifier uint16
 }
 
-// OpenEcho opens an unprivileged ICMP socket, or a raw one if that is not allowed, and connects it to the address to,
-// whose port is 0.
+// OpenEcho opens an ICMP socket, and connects it to the address to. The port of the address must be 0. The socket is
+// unprivileged, or raw if an unprivileged one is not allowed.
 func OpenEcho(to *Addr) (Echo, error) {
 	e := Echo{Request: echoRequest4, Reply: echoReply4}
 	protocol := unix.IPPROTO_ICMP

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetTimeouts limits every blocking call on fd (and on a listener's connections) to d, rounded to the kernel's tick; 0
-// removes the limit.
+// SetTimeouts limits every blocking call on fd to d, rounded to the kernel's tick; 0 removes the limit. The connections
+// of a listener inherit the limit.
 func SetTimeouts(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	for _, option := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
@@ -94,17 +94,18 @@ func SetSendBuffer(fd, size int) error {
 	return os.NewSyscallError("setsockopt SO_SNDBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size))
 }
 
-// SetSegment makes every send on a UDP socket several packets of size bytes, the last one shorter (Linux 4.18).
+// SetSegment makes the kernel split every send on a UDP socket into packets of size bytes. The last packet may be
+// shorter. It needs Linux 4.18.
 func SetSegment(fd, size int) error {
 	return os.NewSyscallError("setsockopt UDP_SEGMENT", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, size))
 }
 
-// SetCoalesce lets a receive on a UDP socket return several packets of one size at once (Linux 5.0).
+// SetCoalesce lets a receive on a UDP socket return several packets of one size at once. It needs Linux 5.0.
 func SetCoalesce(fd int) error {
 	return os.NewSyscallError("setsockopt UDP_GRO", unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1))
 }
 
-// SetCongestion sets the congestion control of a TCP socket. It fails with ENOENT if the kernel does not have it,
+// SetCongestion sets the congestion control of a TCP socket. It fails with ENOENT if the kernel does not have it, and
 // with EPERM if this user may not set it.
 func SetCongestion(fd int, name string) error {
 	return os.NewSyscallError("setsockopt TCP_CONGESTION", unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name))
@@ -126,7 +127,8 @@ func HasCongestion(name string) bool { return !errors.Is(tryCongestion(name), un
 // MaySetCongestion reports whether this user may set a congestion control. A pod without rights may set only some.
 func MaySetCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.EPERM) }
 
-// tryCongestion sets a congestion control on a temporary socket; nil if there is no socket.
+// tryCongestion returns the error of setting a congestion control on a temporary socket. It returns nil if it cannot
+// open a socket.
 func tryCongestion(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -152,7 +154,7 @@ type TCPState struct {
 	MSS          uint32
 }
 
-// State returns TCP_INFO of fd.
+// State returns the state of the TCP connection fd, from TCP_INFO.
 func State(fd int) (TCPState, error) {
 	i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
@@ -169,8 +171,8 @@ type Memory struct {
 	// ReceiveBuffer and SendBuffer are the limits in force in bytes, including the kernel's overhead, so twice the
 	// requested size.
 	ReceiveBuffer, SendBuffer uint32
-	// Drops is how many packets the socket has dropped since it was opened: for a datagram socket because its receive
-	// buffer was full. It wraps around at 2^32.
+	// Drops is how many packets the socket has dropped since it was opened. A datagram socket drops packets when its
+	// receive buffer is full. It wraps around at 2^32.
 	Drops uint32
 }
 

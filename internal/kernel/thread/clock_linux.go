@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Clock counts ns since NewClock. With a CPU counter it neither enters the kernel nor reads its pages: a reading takes
-// 10 ns and no cache, while the kernel's clock takes 30 ns and seven pages.
+// Clock counts ns since NewClock. With a CPU counter it neither enters the kernel nor reads the kernel's pages. A
+// reading then takes 10 ns; a reading of the kernel's clock takes 30 ns and touches seven pages.
 type Clock struct {
 	// Offset is the time of CLOCK_MONOTONIC, in ns, at which this clock showed 0.
 	Offset int64
 	base   time.Time
-	// ticks is the counter at which this clock showed 0. scale is ns per tick in units of 2^-32; 0 means that the clock
-	// uses the kernel's instead of the counter.
+	// ticks is the counter at which this clock showed 0. scale is ns per tick in units of 2^-32; scale 0 means that the
+	// clock uses the kernel's clock instead.
 	ticks, scale uint64
 }
 
-// exact bounds the error of the measured rate of the CPU's counter: at most one part in exact.
+// exact bounds the relative error of the measured rate of the CPU's counter, which is at most 1/exact.
 const exact = 50_000
 
-// birth is when the program began, by both clocks.
-var birth = bothClocks()
+// birth is the start of the program by both clocks.
+var birth = readBothClocks()
 
-// NewClock returns a clock. With counter it uses the CPU's counter if the kernel does so itself: then the counters of
-// all CPUs agree and have a constant rate. Such a clock may drift from CLOCK_MONOTONIC by 1 in 50,000, so do not use
-// it for a schedule.
+// NewClock returns a clock. If counter is true, it uses the CPU's counter, provided that the kernel's clock does so.
+// Then the counters of all CPUs agree and have a constant rate. Such a clock may drift from CLOCK_MONOTONIC by 1 in
+// 50,000, so do not use it for a schedule.
 func NewClock(counter bool) Clock {
 	c := Clock{base: time.Now(), Offset: Monotonic()}
 	if !counter || !haveTicks {
 		return c
 	}
 	source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-	now := bothClocks()
+	now := readBothClocks()
 	if elapsed := now.at - birth.at; err == nil && strings.TrimSpace(string(source)) == ticksSource &&
 		(birth.within+now.within)*exact < now.ticks-birth.ticks {
 		// The quotient is less than 2^32, since every counter is fast enough.
@@ -43,7 +43,7 @@ func NewClock(counter bool) Clock {
 	return c
 }
 
-// Now returns the time in ns.
+// Now returns the time since NewClock in ns.
 func (c *Clock) Now() int64 {
 	if c.scale == 0 {
 		return int64(time.Since(c.base))
@@ -60,7 +60,8 @@ func (c *Clock) At(ticks uint64) int64 {
 	return int64(high<<32 | low>>32)
 }
 
-// instant is one moment by the kernel's clock and by the CPU's counter. within is the uncertainty in ticks.
+// instant is one moment by the kernel's clock (at) and by the CPU's counter (ticks). within is the uncertainty in
+// ticks.
 type instant struct {
 	at            time.Duration
 	ticks, within uint64
@@ -68,8 +69,8 @@ type instant struct {
 
 var zero = time.Now()
 
-// bothClocks reads both clocks several times and returns the pair with the least uncertainty.
-func bothClocks() (closest instant) {
+// readBothClocks reads both clocks several times and returns the pair with the least uncertainty.
+func readBothClocks() (closest instant) {
 	closest.within = ^uint64(0)
 	for range 5 {
 		before := ticks()

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OwnDescriptors gives the calling thread a descriptor table of its own: in a shared table, each call on a descriptor
-// counts references to its file, which takes 10 to 20 ns. It closes all sockets but keep in the new table, so that a
-// socket ends when its owner closes it; the caller closes keep before the thread ends.
+// OwnDescriptors gives the calling thread its own descriptor table. In a shared table, each call on a descriptor counts
+// references to its file, which takes 10 to 20 ns. It closes all sockets except keep in the new table, so that a socket
+// ends when its owner closes it. The caller must close keep before the thread ends.
 //
 // The goroutine must be locked to the thread, and the thread must end with it. After an error the table is still
 // shared: Linux before 5.9 refuses.
@@ -28,7 +28,7 @@ func OwnDescriptors(keep int) error {
 	return nil
 }
 
-// listDescriptors lists the descriptors of the calling thread; none without /proc.
+// listDescriptors returns the open descriptors of the calling thread. It returns none without /proc.
 func listDescriptors() []int {
 	dir, err := unix.Open("/proc/thread-self/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

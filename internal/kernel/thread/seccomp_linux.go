@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FilterCalls installs a seccomp filter on all threads of this process. It allows every system call, but makes each
-// as slow as in a container: with a filter, the kernel uses its slow path. The filter cannot be removed. It needs
+// FilterCalls installs a seccomp filter on all threads of this process. It allows every system call, but makes each as
+// slow as in a container. With a filter, the kernel uses its slow path. The filter cannot be removed. It needs
 // CAP_SYS_ADMIN.
 //
 // The kernel determines once that a filter always allows a system call, and then skips the filter for this call. So

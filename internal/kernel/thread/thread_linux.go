@@ -37,8 +37,8 @@ func Kick(id int) {
 // CPUTime returns the CPU time that the calling thread has used.
 func CPUTime() int64 { return readClock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
-// CPUTimeOf returns the CPU time of thread id of this process until now, even while it runs; false if the thread has
-// ended.
+// CPUTimeOf returns the CPU time of thread id of this process until now, even while the thread runs. It returns false
+// if the thread has ended.
 func CPUTimeOf(id int) (int64, bool) {
 	const ofThread = 6 // CPUCLOCK_SCHED of one thread, in include/linux/posix-timers.h
 	var ts unix.Timespec
@@ -46,8 +46,8 @@ func CPUTimeOf(id int) (int64, bool) {
 	return ts.Nano(), e == 0
 }
 
-// State returns the kernel's letter for the state of thread id of this process, such as R for a thread that runs or is
-// ready to; 0 if the thread has ended.
+// State returns the kernel's letter for the state of thread id of this process. For example, R is a thread that runs or
+// is ready to run. It returns 0 if the thread has ended.
 func State(id int) byte {
 	b, _ := os.ReadFile("/proc/self/task/" + strconv.Itoa(id) + "/stat")
 	// The name of the thread, in parentheses, may contain anything.

@@ -97,7 +97,7 @@ type Dialled struct {
 	Failed map[string]int `json:"failed,omitempty"`
 }
 
-// Timeout is the reason of a connection attempt without an answer.
+// Timeout is the reason for a failed connection attempt without an answer.
 const Timeout = "timeout"
 
 // Failures returns how many connections failed, and the reasons.

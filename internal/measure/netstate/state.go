@@ -153,13 +153,13 @@ func Parse(b []byte) (State, error) {
 	return s, nil
 }
 
-// Device returns the device called name.
+// Device returns the device called name, false if there is none.
 func (s State) Device(name string) (Device, bool) {
 	return each.First(s.Devices, func(d Device) bool { return d.Name == name })
 }
 
-// Way returns the device of the default route, and the MTU of the route or else of the device. Without such a route it returns
-// the only device other than lo, false if there are none or several.
+// Way returns the device of the default route, and the MTU of the route or else of the device. Without such a route
+// it returns the only device other than lo, false if there are none or several.
 func (s State) Way() (Device, int, bool) {
 	for _, r := range s.Routes {
 		if r.To.Bits() != 0 || r.Blackhole {

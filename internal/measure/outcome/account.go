@@ -21,14 +21,14 @@ type account struct {
 	load, meter float64
 	// kernel is the kernel's use for the path in its own tasks and, if they are accounted separately, in interrupts.
 	kernel float64
-	// others are the other tasks that ran there, the longest first, and last those with atLarge.
+	// others are the other tasks that ran there, the longest first. Those with atLarge come last.
 	others []other
 	// blur is how many CPUs the sum may be wrong by: the resolution of clocks, the difference between both kinds of
 	// window, and stolen time.
 	blur float64
 }
 
-// other is all tasks of one name that do not belong to the path, with their use in CPUs. atLarge means that they may
+// other sums the use, in CPUs, of all tasks of one name that do not belong to the path. atLarge means that they may
 // have run on other CPUs.
 type other struct {
 	command string
@@ -108,7 +108,7 @@ func (a *account) addMachine(t *trial, h sample.HostDelta, cpus map[int]sample.T
 	}
 }
 
-// addOther adds the use of other tasks to that of tasks of the same name.
+// addOther adds o to the entry for its name and atLarge, or as a new entry.
 func (a *account) addOther(o other) {
 	i := slices.IndexFunc(a.others, func(x other) bool { return x.command == o.command && x.atLarge == o.atLarge })
 	if i < 0 {
@@ -131,8 +131,8 @@ func (a account) missingCPUs() float64 {
 // tolerance returns how many CPUs may be missing: a share of the path's CPUs, and the blur.
 func (a account) tolerance(share float64) float64 { return share*a.cpus + a.blur }
 
-// describeMissing lists up to three tasks that used the missing time, each with its share of the path's CPUs. It adds
-// the rest that no task explains, if the rest is not small.
+// describeMissing lists up to three tasks that used the missing time, each with its share of the path's CPUs. If no
+// task explains a large rest, it adds that rest.
 func (a account) describeMissing(missing float64) string {
 	var names []string
 	rest := missing
@@ -150,17 +150,17 @@ func (a account) describeMissing(missing float64) string {
 	return strings.Join(names, ", ")
 }
 
-// inTasks returns the use of the other tasks in CPUs.
-func (a account) inTasks() (sum float64) {
+// otherTaskCPUs returns the use of the other tasks in CPUs.
+func (a account) otherTaskCPUs() (sum float64) {
 	for _, o := range a.others {
 		sum += o.cpus
 	}
 	return sum
 }
 
-// otherLoad reports busy time of the path's CPUs that is neither the path's nor the agents', and the tasks that used
-// it. It also reports the opposite: the service demand counts more time than these CPUs were busy.
-func (t *trial) otherLoad() string {
+// describeOtherLoad describes busy time of the path's CPUs that is neither the path's nor the agents', and the tasks that used
+// it. It also describes the opposite: the service demand counts more time than these CPUs were busy.
+func (t *trial) describeOtherLoad() string {
 	a, ok := t.cpuAccount()
 	if !ok {
 		return ""
@@ -170,8 +170,8 @@ func (t *trial) otherLoad() string {
 		share = strange
 	}
 	missing := a.missingCPUs()
-	if interrupts := missing - a.inTasks(); t.idleInterrupts() != "" && interrupts > 0 {
-		missing -= interrupts // idleSoftIRQ reports them
+	if interrupts := missing - a.otherTaskCPUs(); t.idleInterruptReason() != "" && interrupts > 0 {
+		missing -= interrupts // describeIdleSoftIRQ reports them
 	}
 	switch {
 	case missing > a.tolerance(share):

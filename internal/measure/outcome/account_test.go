@@ -85,8 +85,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestCoarseClocksRaiseNoDoubt: in windows of 140 ms, a machine that counts idle time in ticks of 10 ms says up to a tick too much or
-// too little. That alone is no other work, and a neighbour with a third of the CPU still is.
+// TestCoarseClocksRaiseNoDoubt: in windows of 140 ms, a machine that counts idle time in ticks of 10 ms says up to a tick
+// too much or too little. That alone is no other work, and a neighbour with a third of the CPU still is.
 func TestCoarseClocksRaiseNoDoubt(t *testing.T) {
 	for _, off := range []int64{-tick, 0, tick} {
 		for share, want := range map[float64]bool{0: false, 0.33: true} {
@@ -111,7 +111,8 @@ func TestCoarseClocksRaiseNoDoubt(t *testing.T) {
 	}
 }
 
-// TestAccountClosesOnWhatDemandSays: what the account takes for the path's is service demand times rate, wherever the work was.
+// TestAccountClosesOnWhatDemandSays: what the account takes for the path's is service demand times rate, wherever the work
+// was.
 func TestAccountClosesOnWhatDemandSays(t *testing.T) {
 	w, c, s := pinned()
 	ran("kworker/1:2-wg-crypt-wg0", 1, 100e6)(c, s)

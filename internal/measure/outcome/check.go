@@ -76,37 +76,37 @@ type check struct {
 }
 
 var checks = []check{
-	{softnetDrop, (*trial).softnetDrop},
-	{deviceDrop, eachSide((*trial).deviceDrop)},
-	{receiveBuffer, eachSide((*trial).receiveBuffer)},
-	{OfferedLoad, (*trial).offeredLoad},
-	{Disagree, (*trial).unequalCounts},
-	{AboveLineRate, (*trial).aboveLineRate},
-	{irqApart, (*trial).irqApart},
-	{irqUnknown, (*trial).irqUnknown},
-	{ksoftirqdHidden, (*trial).ksoftirqdHidden},
-	{Errors, eachSide((*trial).errorCounts)},
-	{retransmits, eachSide((*trial).resentSegments)},
-	{Congestion, eachSide((*trial).wrongCongestion)},
-	{meterHeavy, eachSide((*trial).meterHeavy)},
-	{CPUSteal, (*trial).cpuSteal},
-	{CPUThrottled, eachSide((*trial).cpuThrottled)},
-	{cpuHot, eachSide((*trial).cpuHot)},
-	{OtherLoad, (*trial).otherLoad},
-	{fewSamples, (*trial).fewSamples},
-	{fewOperations, eachSide((*trial).fewOperations)},
-	{IdleSoftIRQ, (*trial).idleSoftIRQ},
-	{WindowSkew, (*trial).windowSkew},
-	{idleBackend, (*trial).idleBackend},
-	{Saturated, (*trial).responsesBehind},
-	{LateSender, (*trial).lateSender},
-	{sharedSpin, (*trial).sharedSpin},
-	{idSilentEnd, (*trial).silentEnding},
-	{shortDrain, (*trial).shortDrain},
-	{absentBackend, (*trial).absentBackend},
-	{churnBehind, (*trial).churnBehind},
-	{straggler, findStraggler},
-	{lostMember, memberLost},
+	{softnetDrop, (*trial).describeSoftnetDrops},
+	{deviceDrop, eachSideCheck((*trial).describeDeviceDrops)},
+	{receiveBuffer, eachSideCheck((*trial).describeFullReceiveBuffer)},
+	{OfferedLoad, (*trial).describeUnreachedLoad},
+	{Disagree, (*trial).describeUnequalCounts},
+	{AboveLineRate, (*trial).describeLineRateExcess},
+	{irqApart, (*trial).describeIRQApart},
+	{irqUnknown, (*trial).describeIRQUnknown},
+	{ksoftirqdHidden, (*trial).describeHiddenKsoftirqd},
+	{Errors, eachSideCheck((*trial).describeErrorCounts)},
+	{retransmits, eachSideCheck((*trial).describeResentSegments)},
+	{Congestion, eachSideCheck((*trial).describeWrongCongestion)},
+	{meterHeavy, eachSideCheck((*trial).describeHeavyMeter)},
+	{CPUSteal, (*trial).describeCPUSteal},
+	{CPUThrottled, eachSideCheck((*trial).describeCPUThrottling)},
+	{cpuHot, eachSideCheck((*trial).describeHotCPU)},
+	{OtherLoad, (*trial).describeOtherLoad},
+	{fewSamples, (*trial).describeFewSamples},
+	{fewOperations, eachSideCheck((*trial).describeFewOperations)},
+	{IdleSoftIRQ, (*trial).describeIdleSoftIRQ},
+	{WindowSkew, (*trial).describeWindowSkew},
+	{idleBackend, (*trial).describeIdleBackends},
+	{Saturated, (*trial).describeLateResponses},
+	{LateSender, (*trial).describeLateSender},
+	{sharedSpin, (*trial).describeSharedSpin},
+	{idSilentEnd, (*trial).describeSilentEnding},
+	{shortDrain, (*trial).describeShortDrains},
+	{absentBackend, (*trial).describeAbsentBackends},
+	{churnBehind, (*trial).describeSlowChurn},
+	{straggler, describeStraggler},
+	{lostMember, describeLostMember},
 }
 
 func (t *trial) failedChecks() []sample.Warning {
@@ -127,8 +127,8 @@ func evidenceIf(found bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// eachSide returns a check that joins the evidence of both sides, each after the side's name.
-func eachSide(find func(*trial, *side) string) func(*trial) string {
+// eachSideCheck returns a check that joins the evidence of both sides, each after the side's name.
+func eachSideCheck(find func(*trial, *side) string) func(*trial) string {
 	return func(t *trial) string {
 		var all []string
 		for i, s := range []*side{t.client, t.server} {
@@ -143,20 +143,20 @@ func eachSide(find func(*trial, *side) string) func(*trial) string {
 	}
 }
 
-func (t *trial) softnetDrop() string {
+func (t *trial) describeSoftnetDrops() string {
 	// Both sides may be on one machine and report the same drops.
 	dropped := max(t.client.hostDelta().SoftnetDropped, t.server.hostDelta().SoftnetDropped)
 	return evidenceIf(dropped > 0, "%d packets were dropped because a CPU's receive backlog was full (net.core.netdev_max_backlog)", dropped)
 }
 
-func (t *trial) deviceDrop(s *side) string {
-	return nonzeroCounters(s.hostDelta().Devices, func(counter string) bool {
+func (t *trial) describeDeviceDrops(s *side) string {
+	return describeNonzeroCounters(s.hostDelta().Devices, func(counter string) bool {
 		return strings.HasSuffix(counter, "_dropped") || strings.HasSuffix(counter, "_errors")
 	})
 }
 
-// nonzeroCounters lists the counters above 0 that want selects, in the order of their names.
-func nonzeroCounters[N int64 | uint64](counters map[string]N, want func(string) bool) string {
+// describeNonzeroCounters lists the counters above 0 that want selects, in the order of their names.
+func describeNonzeroCounters[N int64 | uint64](counters map[string]N, want func(string) bool) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
 		if n := counters[name]; n > 0 && want(name) {
@@ -166,24 +166,24 @@ func nonzeroCounters[N int64 | uint64](counters map[string]N, want func(string) 
 	return strings.Join(list, ", ")
 }
 
-func (t *trial) receiveBuffer(s *side) string {
+func (t *trial) describeFullReceiveBuffer(s *side) string {
 	lost := s.hostDelta().SNMP["Udp.RcvbufErrors"]
 	return evidenceIf(t.is.Protocol == plan.UDP && lost > 0,
 		"%d datagrams arrived and found the socket's receive buffer full: lost by the application, not by the network", lost)
 }
 
-func (t *trial) offeredLoad() string {
+func (t *trial) describeUnreachedLoad() string {
 	if t.is.Open() {
-		return t.notSent()
+		return t.describeUnsentRequests()
 	}
 	offered, ok := t.metrics[metric.OfferedLoad]
 	intended := t.is.Rate * float64(len(t.directions()))
-	return evidenceIf(ok && intended > 0 && offered < (1-shortfall)*intended, "%s left the sender, %s were intended", bitRate(offered), bitRate(intended))
+	return evidenceIf(ok && intended > 0 && offered < (1-shortfall)*intended, "%s left the sender, %s were intended", formatBitRate(offered), formatBitRate(intended))
 }
 
-func (t *trial) unequalCounts() string {
+func (t *trial) describeUnequalCounts() string {
 	if t.client != nil && t.client.Job != nil {
-		return jobBytes(t)
+		return describeUnequalBytes(t)
 	}
 	if t.client == nil || t.server == nil || t.is.Kernel() {
 		return ""
@@ -203,12 +203,12 @@ func (t *trial) unequalCounts() string {
 func (t *trial) comparedCounts() (what string, a, b float64) {
 	switch t.is.Work {
 	case plan.Kilobyte:
-		a, _ = t.summedRate(direction.from, (*side).sentBytes)
-		b, _ = t.summedRate(direction.to, (*side).receivedBytes)
+		a, _ = t.summedRate(direction.sendingSide, (*side).sentBytes)
+		b, _ = t.summedRate(direction.receivingSide, (*side).receivedBytes)
 		return "bytes sent and received", a, b
 	case plan.Packet:
-		a, _ = t.summedRate(direction.from, func(s *side) float64 { return s.datagramsIn(s.sentBytes()) })
-		b, _ = t.summedRate(direction.to, func(s *side) float64 {
+		a, _ = t.summedRate(direction.sendingSide, func(s *side) float64 { return s.datagramsIn(s.sentBytes()) })
+		b, _ = t.summedRate(direction.receivingSide, func(s *side) float64 {
 			if s.Datagrams == nil {
 				return s.datagramsIn(s.receivedBytes())
 			}
@@ -217,13 +217,13 @@ func (t *trial) comparedCounts() (what string, a, b float64) {
 		return "datagrams sent and received or lost", a, b
 	case plan.NewPod: // servers may answer beyond the window, and a pod that dialled again sent several requests
 		answered := t.client.units()
-		return "requests of new pods and their answers", t.client.perSecond(answered), t.client.perSecond(max(answered, t.server.units()-t.dialsAgain()))
+		return "requests of new pods and their answers", t.client.perSecond(answered), t.client.perSecond(max(answered, t.server.units()-t.repeatedDials()))
 	}
 	return t.is.Work + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
 }
 
-// dialsAgain returns how often new pods dialled after their first attempts.
-func (t *trial) dialsAgain() float64 {
+// repeatedDials returns how often new pods dialled after their first attempts.
+func (t *trial) repeatedDials() float64 {
 	if p := t.client.Pods; p != nil && p.First != nil {
 		return max(0, float64(p.Dials)-float64(p.First.Count()))
 	}
@@ -239,7 +239,7 @@ const (
 	udpHeaders     = 28
 )
 
-func (t *trial) aboveLineRate() string {
+func (t *trial) describeLineRateExcess() string {
 	goodput, ok := t.metrics[metric.Goodput]
 	if !ok || t.c.LineRate <= 0 {
 		return ""
@@ -255,12 +255,12 @@ func (t *trial) aboveLineRate() string {
 		}
 	}
 	return evidenceIf(goodput > (1+shortfall)*limit,
-		"goodput of %s is more than the %s that a line of %s can carry", bitRate(goodput), bitRate(limit), bitRate(t.c.LineRate))
+		"goodput of %s is more than the %s that a line of %s can carry", formatBitRate(goodput), formatBitRate(limit), formatBitRate(t.c.LineRate))
 }
 
-func bitRate(v float64) string { return number.WithUnit("bit/s", v) }
+func formatBitRate(v float64) string { return number.WithUnit("bit/s", v) }
 
-func (t *trial) irqApart() string {
+func (t *trial) describeIRQApart() string {
 	if !t.c.IRQApart {
 		return ""
 	}
@@ -270,20 +270,20 @@ func (t *trial) irqApart() string {
 	return "this kernel keeps interrupt time out of the CPU clocks of tasks: it is added from /proc/stat, for the whole CPU and in ticks of 10 ms"
 }
 
-func (t *trial) irqUnknown() string {
+func (t *trial) describeIRQUnknown() string {
 	_, demand := t.metrics[metric.ServiceDemand]
 	return evidenceIf(demand && t.c.IRQUnknown, "cannot tell whether this kernel keeps interrupt time out of the CPU clocks of tasks: if it does, service demand lacks it")
 }
 
-func (t *trial) ksoftirqdHidden() string {
+func (t *trial) describeHiddenKsoftirqd() string {
 	_, demand := t.metrics[metric.ServiceDemand]
 	_, whole := t.metrics[metric.KernelCPU]
 	return evidenceIf(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
 }
 
-// idleInterrupts returns why softirq work may be charged to no task, "" if it cannot. A kernel without separate
+// idleInterruptReason returns why softirq work may be charged to no task, "" if it cannot. A kernel without separate
 // interrupt accounting charges the work to no task, not even to ksoftirqd, if the CPU was idle.
-func (t *trial) idleInterrupts() string {
+func (t *trial) idleInterruptReason() string {
 	client := t.cpusOf(t.client, nil)
 	n := len(client) + len(t.cpusOf(t.server, client))
 	switch {
@@ -297,10 +297,10 @@ func (t *trial) idleInterrupts() string {
 	return ""
 }
 
-// idleSoftIRQ reports softirq work that no task was charged for, because its CPU was idle. If the machine's counters
+// describeIdleSoftIRQ describes softirq work that no task was charged for, because its CPU was idle. If the machine's counters
 // allow it, it says how much at most; otherwise only that there may be such work.
-func (t *trial) idleSoftIRQ() string {
-	why := t.idleInterrupts()
+func (t *trial) describeIdleSoftIRQ() string {
+	why := t.idleInterruptReason()
 	if _, ok := t.metrics[metric.ServiceDemand]; !ok || why == "" {
 		return ""
 	}
@@ -308,17 +308,17 @@ func (t *trial) idleSoftIRQ() string {
 	if !ok || t.client.hostDelta().KsoftirqdNs == nil {
 		return why + ": service demand is a lower bound"
 	}
-	untold := a.missingCPUs() - a.inTasks()
+	untold := a.missingCPUs() - a.otherTaskCPUs()
 	return evidenceIf(untold > a.tolerance(unaccounted), "%s: service demand is a lower bound, and %s of the time of the path's CPUs is in no task",
 		why, number.Percent(untold/a.cpus))
 }
 
-func (t *trial) errorCounts(s *side) string {
+func (t *trial) describeErrorCounts(s *side) string {
 	// The errors of rolled backends are the result. Servers of new pods see attempts that their clients abandon.
-	return nonzeroCounters(s.Errors, func(string) bool { return !t.hasRolls() && !(t.is.NewPods() && s == t.server) })
+	return describeNonzeroCounters(s.Errors, func(string) bool { return !t.hasRolls() && !(t.is.NewPods() && s == t.server) })
 }
 
-func (t *trial) resentSegments(s *side) string {
+func (t *trial) describeResentSegments(s *side) string {
 	again, out, of := s.segments()
 	return evidenceIf(t.is.Protocol == plan.TCP && again > resent*out, "%.0f of %.0f segments were retransmitted (%s)", again, out, of)
 }
@@ -333,43 +333,43 @@ func (s *side) segments() (again, out float64, of string) {
 	return float64(counters["Tcp.RetransSegs"]), float64(counters["Tcp.OutSegs"]), "all of the namespace"
 }
 
-func (t *trial) wrongCongestion(s *side) string {
+func (t *trial) describeWrongCongestion(s *side) string {
 	if s.TCP == nil || s.TCP.Congestion == "" {
 		return ""
 	}
 	return evidenceIf(s.TCP.Congestion != t.is.Congestion, "congestion control is %s instead of %s", s.TCP.Congestion, t.is.Congestion)
 }
 
-func (t *trial) meterHeavy(s *side) string {
+func (t *trial) describeHeavyMeter(s *side) string {
 	own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
 	return evidenceIf(own > 0 && !t.is.NewPods() && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
 		"the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
 }
 
-func (t *trial) cpuSteal() string {
+func (t *trial) describeCPUSteal() string {
 	time := t.pathTime()
 	share, ok := sample.Share(time[sample.Steal], time.Total())
 	return evidenceIf(ok && share > stolen, "a hypervisor took %.1f%% of the path's CPU time", 100*share)
 }
 
-// cpuThrottled reports any time for which a limit of CPU time stopped the side: even the shortest stop lasts for the
-// rest of a period of 100 ms.
-func (t *trial) cpuThrottled(s *side) string {
+// describeCPUThrottling describes any time for which a limit of CPU time stopped the side: even the shortest stop lasts for
+// the rest of a period of 100 ms.
+func (t *trial) describeCPUThrottling(s *side) string {
 	stopped := time.Duration(s.hostDelta().ThrottledNs)
 	return evidenceIf(stopped > 0, "a limit of CPU time stopped it for %s within %s (summed over CPUs)",
 		stopped, time.Duration(s.ElapsedNs).Round(time.Millisecond))
 }
 
-func (t *trial) cpuHot(s *side) string {
+func (t *trial) describeHotCPU(s *side) string {
 	stops := s.hostDelta().HotStops
 	return evidenceIf(stops > 0, "its processor slowed down because it was hot (%s)", number.Counted(int(stops), "time"))
 }
 
-func (t *trial) fewSamples() string {
+func (t *trial) describeFewSamples() string {
 	return evidenceIf(len(t.thin) > 0, "too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), sample.Beyond)
 }
 
-func (t *trial) fewOperations(s *side) string {
+func (t *trial) describeFewOperations(s *side) string {
 	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts
 	// nothing.
 	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel() {
@@ -379,7 +379,7 @@ func (t *trial) fewOperations(s *side) string {
 		"only %d operations: those cut by an edge of the window distort rates and service demand", s.Operations)
 }
 
-func (t *trial) windowSkew() string {
+func (t *trial) describeWindowSkew() string {
 	if t.client == nil || t.server == nil || t.is.NewPods() {
 		return ""
 	}

@@ -27,8 +27,8 @@ func (t *trial) deriveChurn() {
 	t.derivePercentiles(metric.Enforcement, h)
 }
 
-// churnBehind reports changes that took longer than their rate allows.
-func (t *trial) churnBehind() string {
+// describeSlowChurn describes changes that took longer than their rate allows.
+func (t *trial) describeSlowChurn() string {
 	c := t.c.Churn
 	if c == nil || c.Made+1 >= c.Due || float64(c.Made) >= (1-shortfall)*float64(c.Due) {
 		return ""

@@ -22,7 +22,7 @@ func (t *trial) deriveDemand() {
 	client, okClient := t.threadDemand(t.client)
 	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps, and
 	// so does the process that makes pods.
-	okClient = okClient && (!t.is.Open() || t.byTool() || t.is.NewPods())
+	okClient = okClient && (!t.is.Open() || t.clientIsTool() || t.is.NewPods())
 	server, okServer := t.threadDemand(t.server)
 	if t.is.Kernel() && !okServer && !t.is.Names.Given() {
 		// The kernel answers an echo and charges the time to the client's send or to ksoftirqd.
@@ -35,8 +35,8 @@ func (t *trial) deriveDemand() {
 	t.putMetric(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
 }
 
-// workerTime returns the CPU time in ns of the kernel's worker tasks for the path that side s reports: on its CPUs of
-// the path, except those in counted, and on CPUs outside the path. ksoftirqd on such an outside CPU counts too, for
+// workerTime returns the CPU time in ns of the kernel's workers for the path, as side s reports it. It includes its
+// CPUs of the path, except those in counted, and CPUs outside the path. ksoftirqd on an outside CPU counts, too, for
 // at most the time of the workers there.
 func (t *trial) workerTime(s *side, counted map[int]sample.Time) (ns int64) {
 	cpus := t.cpusOf(s, counted)
@@ -71,7 +71,8 @@ func (t *trial) countsOutside(s *side, n int) bool {
 	return s == t.client && !client && !server
 }
 
-// threadDemand returns the CPU time of a side's load threads per unit of its work.
+// threadDemand returns the CPU time of a side's load threads per unit of its work. It returns false if the
+// time or the work is not known.
 func (t *trial) threadDemand(s *side) (float64, bool) {
 	if s == nil {
 		return 0, false
@@ -82,7 +83,7 @@ func (t *trial) threadDemand(s *side) (float64, bool) {
 // kernelDemand returns the CPU time per unit of work that is charged to no task of either side. A CPU that both sides report
 // is counted once, by the client's counters.
 func (t *trial) kernelDemand() (float64, bool) {
-	client, ok := t.kernelOf(t.client, nil)
+	client, ok := t.sideKernelDemand(t.client, nil)
 	if !ok {
 		return 0, false
 	}
@@ -90,12 +91,13 @@ func (t *trial) kernelDemand() (float64, bool) {
 	if len(t.cpusOf(t.server, mine)) == 0 {
 		return client, true
 	}
-	server, ok := t.kernelOf(t.server, mine)
+	server, ok := t.sideKernelDemand(t.server, mine)
 	return client + server, ok
 }
 
-// kernelOf returns a side's kernel part per unit of its work, without the CPUs in counted.
-func (t *trial) kernelOf(s *side, counted map[int]sample.Time) (float64, bool) {
+// sideKernelDemand returns the kernel's part of a side's demand, in ns per unit of its work, without the CPUs in counted. It
+// returns false if the part is not complete.
+func (t *trial) sideKernelDemand(s *side, counted map[int]sample.Time) (float64, bool) {
 	if s == nil || !(s.units() > 0) {
 		return 0, false
 	}

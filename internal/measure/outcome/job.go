@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// deriveSteps derives the metrics of a job from the merged observation of its members.
+// deriveSteps derives the metrics of a job from the observation that sample.Gather makes of its members.
 func deriveSteps(t *trial) {
 	c := t.client
 	if c == nil || c.Job == nil {
@@ -17,7 +17,7 @@ func deriveSteps(t *trial) {
 	}
 	account, shape := c.Job, t.is.Job
 	if loss := account.Loss; loss != nil {
-		lossMetrics(t, loss)
+		deriveLoss(t, loss)
 		return
 	}
 	t.metrics[metric.StepRate] = c.perSecond(float64(c.Operations))
@@ -34,12 +34,12 @@ func deriveSteps(t *trial) {
 	}
 	_, share := mostAwaited(t)
 	t.putMetric(metric.WaitedShare, share, account.ChoiceNs > 0)
-	jobDemand(t)
+	deriveJobDemand(t)
 }
 
-// lossMetrics derives the metrics of a job that lost a member: of the steps before and of the smaller group's steps
+// deriveLoss derives the metrics of a job that lost a member: of the steps before and of the smaller group's steps
 // after. They have separate names, so that no summary of whole trials includes them.
-func lossMetrics(t *trial, loss *sample.Loss) {
+func deriveLoss(t *trial, loss *sample.Loss) {
 	t.metrics[metric.RegroupTime] = float64(loss.RegroupNs)
 	for family, h := range map[string]*sample.Histogram{metric.StepTimeBefore: loss.Before, metric.StepTimeAfter: t.client.Job.Step} {
 		if h != nil && h.Count() > 0 {
@@ -50,8 +50,8 @@ func lossMetrics(t *trial, loss *sample.Loss) {
 	}
 }
 
-// memberLost describes which member was lost and when; "" if no member was lost.
-func memberLost(t *trial) string {
+// describeLostMember describes which member was lost and when; "" if no member was lost.
+func describeLostMember(t *trial) string {
 	if t.client == nil || t.client.Job == nil || t.client.Job.Loss == nil {
 		return ""
 	}
@@ -79,19 +79,19 @@ func mostAwaited(t *trial) (m sample.Member, share float64) {
 	return m, share
 }
 
-// jobDemand derives the CPU time of all members, and of the kernels between them, per GB that they send. CPUs of two
+// deriveJobDemand derives the CPU time of all members, and of the kernels between them, per GB that they send. CPUs of two
 // machines have the same numbers, so the kernel's part is derived for each machine.
-func jobDemand(t *trial) {
+func deriveJobDemand(t *trial) {
 	c := t.client
 	if !(c.units() > 0) {
 		return
 	}
 	threads := float64(c.CPU.ThreadsNs) / c.units()
-	kernel, known := t.kernelOf(c, nil)
+	kernel, known := t.sideKernelDemand(c, nil)
 	for _, h := range c.Job.Elsewhere {
 		o := *c.Observation
 		o.Host = h
-		more, ok := t.kernelOf(newSide(t.is, &o), nil)
+		more, ok := t.sideKernelDemand(newSide(t.is, &o), nil)
 		kernel, known = kernel+more, known && ok
 	}
 	t.putMetric(metric.KernelCPU, kernel, known)
@@ -101,8 +101,8 @@ func jobDemand(t *trial) {
 // mostLate is the share of their exchange time that members may spend waiting for one member without a warning.
 const mostLate = 0.5
 
-// findStraggler describes the member that the others mostly wait for; "" if there is no such member.
-func findStraggler(t *trial) string {
+// describeStraggler describes the member that the others mostly wait for; "" if there is no such member.
+func describeStraggler(t *trial) string {
 	if t.client == nil || t.client.Job == nil || len(t.client.Job.Members) < 3 {
 		return ""
 	}
@@ -110,8 +110,8 @@ func findStraggler(t *trial) string {
 	return evidenceIf(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
 }
 
-// jobBytes reports that the members together sent and received different numbers of bytes.
-func jobBytes(t *trial) string {
+// describeUnequalBytes describes a difference between the bytes that all members sent and received; "" without one.
+func describeUnequalBytes(t *trial) string {
 	c := t.client
 	return evidenceIf(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)
 }

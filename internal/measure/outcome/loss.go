@@ -53,7 +53,7 @@ func locateLosses(client, server *sample.Observation, drops []sample.Drop) (loca
 		sums[x.Kind] += x.Packets
 	}
 	backlog := max(hostOf(client).SoftnetDropped, hostOf(server).SoftnetDropped) // both may be on one machine
-	l := located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
+	l := located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: sortedDrops(drops)}
 	left := d.Lost
 	take := func(place string, n uint64) {
 		l.At[place] = min(n, left)
@@ -77,7 +77,7 @@ func (l located) String() string {
 		}
 		part := fmt.Sprintf("%d %s", n, strings.ReplaceAll(place, "_", " "))
 		if place == inQdisc || place == inDevice {
-			if names := l.largestDrops(place); names != "" {
+			if names := l.describeLargestDrops(place); names != "" {
 				part += " (" + names + ")"
 			}
 		}
@@ -86,8 +86,8 @@ func (l located) String() string {
 	return fmt.Sprintf("%d of %d datagrams: %s", l.Lost, l.Expected, strings.Join(parts, ", "))
 }
 
-// largestDrops describes the two largest counters of a place, inQdisc or inDevice.
-func (l located) largestDrops(place string) string {
+// describeLargestDrops describes the two largest counters of a place, inQdisc or inDevice.
+func (l located) describeLargestDrops(place string) string {
 	var names []string
 	for _, d := range l.Drops {
 		if d.Kind == sample.DropInsert || d.Kind == sample.Clash || (d.Kind == sample.DropQdisc) != (place == inQdisc) || len(names) == 2 {
@@ -98,7 +98,7 @@ func (l located) largestDrops(place string) string {
 	return strings.Join(names, ", ")
 }
 
-func mostFirst(drops []sample.Drop) []sample.Drop {
+func sortedDrops(drops []sample.Drop) []sample.Drop {
 	drops = slices.Clone(drops)
 	slices.SortStableFunc(drops, func(a, b sample.Drop) int { return cmp.Compare(b.Packets, a.Packets) })
 	return drops
@@ -118,7 +118,7 @@ func datagramsOf(client, server *sample.Observation) *sample.Datagrams {
 	case 0:
 		return nil
 	case 1:
-		return withUnseen(all[0], client, server)
+		return addUnseenLosses(all[0], client, server)
 	}
 	a, b := all[0], all[1]
 	sum := &sample.Datagrams{
@@ -142,9 +142,10 @@ const (
 	silence = 20 * time.Millisecond
 )
 
-// withUnseen adds to the receiver's counts the datagrams that were lost after the last arrival, estimated from what the sender
-// sent. It returns d unchanged unless nothing arrived for silence at the end, and more than the share unseen is missing.
-func withUnseen(d *sample.Datagrams, client, server *sample.Observation) *sample.Datagrams {
+// addUnseenLosses adds to the receiver's counts the datagrams that were lost after the last arrival, estimated from what
+// the sender sent. It returns d unchanged unless nothing arrived for silence at the end, and more than the share
+// unseen is missing.
+func addUnseenLosses(d *sample.Datagrams, client, server *sample.Observation) *sample.Datagrams {
 	from, to := client, server
 	if receives(client) {
 		from, to = server, client
@@ -190,8 +191,8 @@ func dropsOf(o *sample.Observation) []sample.Drop {
 	return drops
 }
 
-// lossPlaces derives the share of the expected datagrams lost at each place, if any.
-func (t *trial) lossPlaces() {
+// deriveLossPlaces derives the share of the expected datagrams lost at each place, if any.
+func (t *trial) deriveLossPlaces() {
 	if t.client == nil || t.server == nil {
 		return
 	}

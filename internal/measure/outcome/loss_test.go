@@ -205,7 +205,7 @@ func TestWideGap(t *testing.T) {
 		{[]result.Probe{failed}, ""},
 		{[]result.Probe{held, held}, ""},
 	} {
-		if got := wideGap(tt.probes); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+		if got := describeWideGap(tt.probes); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%d probes: %q, want %q", len(tt.probes), got, tt.want)
 		}
 	}

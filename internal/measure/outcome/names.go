@@ -35,8 +35,8 @@ func deriveResolutions(t *trial) {
 	}
 }
 
-// perResolution converts the server's count of queries to a count of resolutions, as the client has.
-func perResolution(t *trial) {
+// convertServerQueries converts the server's count of queries to a count of resolutions, as the client has.
+func convertServerQueries(t *trial) {
 	if per := t.metrics[metric.QueriesPerResolution]; per > 0 && t.server != nil {
 		o := *t.server.Observation
 		o.Operations = uint64(float64(o.Operations)/per + 0.5)

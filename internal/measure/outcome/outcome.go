@@ -24,7 +24,7 @@ import (
 type Conditions struct {
 	// LineRate is the rate of every node's NIC in bit/s, 0 if nothing limits it.
 	LineRate float64
-	// MTU is the NICs' in bytes, 0 if unknown; NIC is "" if unknown.
+	// MTU is the MTU of the NICs in bytes, 0 if unknown. NIC is their model, "" if unknown.
 	MTU int
 	NIC plan.NIC
 	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
@@ -65,7 +65,7 @@ type trial struct {
 	is     plan.Traits
 	client *side
 	server *side
-	// sender and receiver are client and server, swapped for a reversed stream.
+	// sender is the client and receiver the server; for a reversed stream it is the other way round.
 	sender, receiver *side
 	c                Conditions
 	metrics          map[string]float64
@@ -83,7 +83,7 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	if t.is.Reverse {
 		t.sender, t.receiver = t.server, t.client
 	}
-	if t.byTool() {
+	if t.clientIsTool() {
 		return t.toolOutcome()
 	}
 	if t.is.Job.Members > 0 {
@@ -96,18 +96,18 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	case plan.Packet:
 		t.deriveStream()
 		t.deriveDatagrams()
-		t.lossPlaces()
+		t.deriveLossPlaces()
 	case plan.Kilobyte:
 		t.deriveStream()
 		t.deriveRetransmits()
 	case plan.Request:
 		t.deriveRequests()
 	case plan.NewPod:
-		t.newPods()
+		t.deriveNewPods()
 	default:
 		if t.is.Names.Given() {
 			deriveResolutions(t)
-			perResolution(t)
+			convertServerQueries(t)
 		} else {
 			t.deriveTransactions()
 		}
@@ -127,10 +127,10 @@ func (t *trial) putMetric(name string, value float64, ok bool) {
 }
 
 func (t *trial) deriveStream() {
-	bytes, ok := t.summedRate(direction.to, (*side).receivedBytes)
+	bytes, ok := t.summedRate(direction.receivingSide, (*side).receivedBytes)
 	t.putMetric(metric.Goodput, 8*bytes, ok)
 	if t.is.Bidirectional {
-		t.eachWay()
+		t.deriveGoodputEachWay()
 	}
 }
 
@@ -149,12 +149,12 @@ func (t *trial) deriveRetransmits() {
 }
 
 func (t *trial) deriveDatagrams() {
-	bytes, ok := t.summedRate(direction.from, (*side).sentBytes)
+	bytes, ok := t.summedRate(direction.sendingSide, (*side).sentBytes)
 	t.putMetric(metric.OfferedLoad, 8*bytes, ok)
 	if t.receiver == nil {
 		return
 	}
-	packets, ok := t.summedRate(direction.to, func(s *side) float64 { return s.datagramsIn(s.receivedBytes()) })
+	packets, ok := t.summedRate(direction.receivingSide, func(s *side) float64 { return s.datagramsIn(s.receivedBytes()) })
 	t.putMetric(metric.PacketRate, packets, ok)
 	if d := datagramsOf(t.observation(t.client), t.observation(t.server)); d != nil {
 		if d.Expected > 0 {
@@ -180,7 +180,7 @@ func (t *trial) deriveTransactions() {
 	}
 	t.deriveErrorRate(c)
 	t.deriveOpenLoop(c)
-	t.streamGoodput()
+	t.deriveStreamGoodput()
 	t.deriveDistribution(metric.RTT, c.RTT)
 	t.deriveDistribution(metric.ConnectTime, c.Connect)
 }

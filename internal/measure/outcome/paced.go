@@ -39,8 +39,8 @@ func (t *trial) deriveOpenLoop(c *side) {
 	}
 }
 
-// streamGoodput derives the goodput of the stream that runs during the requests.
-func (t *trial) streamGoodput() {
+// deriveStreamGoodput derives the goodput of the stream that runs during the requests.
+func (t *trial) deriveStreamGoodput() {
 	if t.server != nil && t.server.Beside != nil {
 		t.metrics[metric.BesideGoodput] = t.server.perSecond(8 * float64(t.server.Beside.BytesReceived))
 	}
@@ -59,8 +59,8 @@ func (t *trial) fallsShort(n, due uint64) bool {
 	return float64(n) < (1-shortfall)*float64(due)-float64(slack*t.is.Concurrency())
 }
 
-// notSent reports requests that were not sent in time.
-func (t *trial) notSent() string {
+// describeUnsentRequests describes requests that were not sent in time.
+func (t *trial) describeUnsentRequests() string {
 	s := t.schedule()
 	if t.is.NewPods() {
 		return evidenceIf(t.fallsShort(s.Sent, s.Due), "%d pods were due in the window and %d were started: the machine could not make pods at this rate", s.Due, s.Sent)
@@ -69,8 +69,8 @@ func (t *trial) notSent() string {
 		"the path or the client's threads could not keep up", s.Due, s.Sent)
 }
 
-// responsesBehind reports responses that did not keep up with the schedule: the times are those of a growing queue.
-func (t *trial) responsesBehind() string {
+// describeLateResponses describes responses that did not keep up with the schedule: the times are those of a growing queue.
+func (t *trial) describeLateResponses() string {
 	s := t.schedule()
 	if s.Due == 0 || t.is.NewPods() { // pods do not wait for each other
 		return ""
@@ -79,16 +79,16 @@ func (t *trial) responsesBehind() string {
 		"a queue grew, and the times depend on the length of the window", s.Due, t.client.Operations)
 }
 
-// lateSender reports a tail of the times that the client itself causes.
-func (t *trial) lateSender() string {
+// describeLateSender describes a tail of the times that the client itself causes.
+func (t *trial) describeLateSender() string {
 	lag, ok := t.metrics[metric.SendLag+".p99"]
 	tail, known := t.metrics[t.is.Times()+".p99"]
 	return evidenceIf(ok && known && lag > max(promptNs, lateTail*tail), "1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
 		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
 }
 
-// sharedSpin reports two spinning ends on one CPU.
-func (t *trial) sharedSpin() string {
+// describeSharedSpin describes two spinning ends on one CPU.
+func (t *trial) describeSharedSpin() string {
 	client := t.cpusOf(t.client, nil)
 	return evidenceIf(t.is.Spin && len(client) == 1 && len(t.cpusOf(t.server, nil)) > 0 && len(t.cpusOf(t.server, client)) == 0,
 		"both ends spin on one CPU and yield it to each other: each time includes a switch of threads")

@@ -5,8 +5,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// newPods derives the metrics of ttfr from the client's account of its pods.
-func (t *trial) newPods() {
+// deriveNewPods derives the metrics of ttfr from the client's account of its pods.
+func (t *trial) deriveNewPods() {
 	c := t.client
 	if c == nil {
 		return
@@ -31,8 +31,8 @@ func (t *trial) newPods() {
 	t.putMetric(metric.TTFRDialCPU, float64(c.Pods.DialNs)/pods, pods > 0)
 }
 
-// deriveCensored derives the metrics of times that are cut off at the timeout. It limits their values to the timeout, because
-// a histogram rounds up. A value of exactly the timeout means that the true value is at least that.
+// deriveCensored derives the metrics of times that are cut off at the timeout. It limits their values to the timeout,
+// because a histogram rounds up. A value of exactly the timeout means that the true value is at least that.
 func (t *trial) deriveCensored(family string, h *sample.Histogram) {
 	t.deriveDistribution(family, h)
 	timeout := float64(t.client.Pods.TimeoutNs)

@@ -36,9 +36,10 @@ func (t *trial) deriveErrorRate(c *side) {
 	}
 }
 
-// deriveBackendShares derives the smallest and the largest share of the requests that a backend answered, and the p value of a test
-// that all backends are equally likely. The test counts connections, because a Service chooses a backend for each
-// connection. It is omitted for rolled backends, and if a kept connection had no response in the window.
+// deriveBackendShares derives the smallest and the largest share of the requests that a backend answered, and the p
+// value of a test that all backends are equally likely. The test counts connections, because a Service chooses a
+// backend for each connection. It is omitted for rolled backends, and if a kept connection had no response in the
+// window.
 func (t *trial) deriveBackendShares() {
 	backends := t.backends()
 	if backends == nil {
@@ -71,8 +72,8 @@ func (t *trial) backends() []sample.Backend {
 	return list
 }
 
-// idleBackend reports backends that answered no request, unless chance explains them.
-func (t *trial) idleBackend() string {
+// describeIdleBackends describes backends that answered no request, unless chance explains them.
+func (t *trial) describeIdleBackends() string {
 	backends := t.backends()
 	var idle, connections uint64
 	for _, b := range backends {

@@ -29,37 +29,37 @@ func (t *trial) deriveRolls() {
 	sawAddition := sawRemoval
 	for _, r := range rolls {
 		removed, added = max(removed, r.LastNs), max(added, r.FirstNs)
-		sawRemoval = sawRemoval && r.LastNs > 0 && !undrained(r.LastNs, r.DrainNs)
+		sawRemoval = sawRemoval && r.LastNs > 0 && !isUndrained(r.LastNs, r.DrainNs)
 		sawAddition = sawAddition && r.Returned && r.FirstNs > 0
 	}
 	t.putMetric(metric.NetworkProgramming+".removed", float64(removed), sawRemoval)
 	t.putMetric(metric.NetworkProgramming+".added", float64(added), sawAddition)
 }
 
-// undrained reports whether connections came until the end of the drain.
-func undrained(last, drain int64) bool { return float64(last) > (1-lastMoments)*float64(drain) }
+// isUndrained reports whether connections came until the end of the drain.
+func isUndrained(last, drain int64) bool { return float64(last) > (1-lastMoments)*float64(drain) }
 
-// shortDrain reports backends that still got connections at the end of their drain.
-func (t *trial) shortDrain() string {
+// describeShortDrains describes backends that still got connections at the end of their drain.
+func (t *trial) describeShortDrains() string {
 	if !t.hasRolls() || t.is.Drain == 0 {
 		return ""
 	}
-	return t.countRolls("backends still got connections when their drain of "+t.is.Drain.Round(time.Millisecond).String()+" was over",
-		func(r sample.Roll) bool { return r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) })
+	return t.describeRolls("backends still got connections when their drain of "+t.is.Drain.Round(time.Millisecond).String()+" was over",
+		func(r sample.Roll) bool { return r.LastNs > 0 && isUndrained(r.LastNs, r.DrainNs) })
 }
 
-// countRolls returns "N of M what", where N is the number of rolls for which like is true and M that of all rolls; "" if
-// N is 0.
-func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
+// describeRolls returns "N of M what", "" if N is 0. N is the number of rolls that like selects, M the number of all
+// rolls.
+func (t *trial) describeRolls(what string, like func(sample.Roll) bool) string {
 	n := len(each.Where(t.server.Rolls, like))
 	return evidenceIf(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)
 }
 
-// absentBackend reports backends without a connection after their return, if each request has its own connection.
-func (t *trial) absentBackend() string {
+// describeAbsentBackends describes backends without a connection after their return, if each request has its own connection.
+func (t *trial) describeAbsentBackends() string {
 	if !t.hasRolls() || !t.is.Reconnect {
 		return ""
 	}
-	return t.countRolls("backends got no connection after their return: the window may be too short for it",
+	return t.describeRolls("backends got no connection after their return: the window may be too short for it",
 		func(r sample.Roll) bool { return r.FirstNs == 0 })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// gap is how far the confirmed rate may be below the lowest rate that failed, as a share of the latter: the resolution of
-// the search, with room for rounding.
+// gap is the largest distance of the confirmed rate from the lowest rate that failed, as a share of the latter. It is
+// the resolution of the search, with room for rounding.
 const gap = 0.0105
 
 // NewProbe returns the result of one short stream of the throughput search w, sent at rate. The probe held if at most
@@ -56,7 +56,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 			m[metric.Loss+"."+place] = float64(n) / float64(p.Expected)
 		}
 	}
-	if why := wideGap(r.Probes); why != "" {
+	if why := describeWideGap(r.Probes); why != "" {
 		warnings = append(warnings, sample.Warning{ID: idWideGap, Message: why})
 	}
 	return m, warnings
@@ -94,8 +94,8 @@ func confirmedRate(probes []result.Probe) (rate float64, ok bool) {
 	return rate, ok
 }
 
-// wideGap describes why the result of a search is more than gap below the lowest rate that failed; "" if it is not.
-func wideGap(probes []result.Probe) string {
+// describeWideGap describes why the result of a search is more than gap below the lowest rate that failed; "" if it is not.
+func describeWideGap(probes []result.Probe) string {
 	found, ok := confirmedRate(probes)
 	if !ok || found == 0 {
 		return ""
@@ -105,10 +105,10 @@ func wideGap(probes []result.Probe) string {
 	if lowest := cmp.Or(failing.Rate, failing.Offered); failed && lowest-found > gap*lowest {
 		why := fmt.Sprintf("the search ended after %d probes", len(probes))
 		if last.Held && last.Rate != found {
-			why = fmt.Sprintf("the sender offered %s where %s were intended", bitRate(last.Offered), bitRate(last.Rate))
+			why = fmt.Sprintf("the sender offered %s where %s were intended", formatBitRate(last.Offered), formatBitRate(last.Rate))
 		}
 		return fmt.Sprintf("%s were confirmed and %s failed, more than %.0f %% apart: %s",
-			bitRate(found), bitRate(lowest), 100*gap, why)
+			formatBitRate(found), formatBitRate(lowest), 100*gap, why)
 	}
 	return ""
 }

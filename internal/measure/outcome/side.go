@@ -31,7 +31,7 @@ func (s *side) hostDelta() sample.HostDelta {
 	return hostOf(s.Observation)
 }
 
-// hostOf does the same as side.hostDelta for an observation, which may be nil.
+// hostOf returns the changes of the machine's counters in o, the zero value if o is nil or has none.
 func hostOf(o *sample.Observation) sample.HostDelta {
 	if o == nil || o.Host == nil {
 		return sample.HostDelta{}
@@ -89,11 +89,11 @@ func (t *trial) directions() []direction {
 	return []direction{{t.sender, t.receiver}}
 }
 
-func (d direction) from() *side { return d.sender }
-func (d direction) to() *side   { return d.receiver }
+func (d direction) sendingSide() *side   { return d.sender }
+func (d direction) receivingSide() *side { return d.receiver }
 
-// summedRate returns number per second, summed over all directions. end selects the side of a direction that is counted. It
-// returns false if such a side was not observed.
+// summedRate returns the sum of number per second over all directions. end selects the side of a direction that is
+// counted. It returns false if such a side was not observed.
 func (t *trial) summedRate(end func(direction) *side, number func(*side) float64) (sum float64, ok bool) {
 	for _, d := range t.directions() {
 		s := end(d)
@@ -105,8 +105,8 @@ func (t *trial) summedRate(end func(direction) *side, number func(*side) float64
 	return sum, true
 }
 
-// eachWay derives the goodput of each direction.
-func (t *trial) eachWay() {
+// deriveGoodputEachWay derives the goodput of each direction.
+func (t *trial) deriveGoodputEachWay() {
 	if t.server != nil {
 		t.metrics[metric.Goodput+".forward"] = t.server.perSecond(8 * t.server.receivedBytes())
 	}
@@ -115,7 +115,7 @@ func (t *trial) eachWay() {
 	}
 }
 
-// observation returns a side's observation, or nil.
+// observation returns the observation of a side, nil without a side.
 func (t *trial) observation(s *side) *sample.Observation {
 	if s == nil {
 		return nil

@@ -27,23 +27,23 @@ func Stalled(w plan.Workload, client, server *sample.Observation) string {
 		"the %s completed nothing in the last %s of its window", side, silence.Round(10*time.Millisecond))
 }
 
-// longestSilence returns the longest silence of a side at the end of its window, and the side; 0 if no side was silent by the
-// rules of silentEnd.
+// longestSilence returns the longest silence of a side at the end of its window, and the side. It returns 0 if
+// endSilence is 0 for both sides.
 func longestSilence(w plan.Workload, client, server *sample.Observation) (longest time.Duration, side string) {
 	for _, o := range []*sample.Observation{client, server} {
 		if o == nil || o.Tool != nil {
 			continue
 		}
-		if d := silentEnd(o.Intervals, busyRow*uint64(max(w.Traits().Burst, 1))); d > longest {
+		if d := endSilence(o.Intervals, busyRow*uint64(max(w.Traits().Burst, 1))); d > longest {
 			longest, side = d, o.Side
 		}
 	}
 	return longest, side
 }
 
-// silentEnd returns the silence at the end of a window, if the time before it had at least busy operations in each
+// endSilence returns the silence at the end of a window, if the time before it had at least busy operations in each
 // tenth of the window, on average. It returns 0 otherwise, or if the silence is below silentShare.
-func silentEnd(all []sample.Interval, busy uint64) time.Duration {
+func endSilence(all []sample.Interval, busy uint64) time.Duration {
 	rows := sample.InWindow(all)
 	n := len(rows)
 	for n > 0 && rows[n-1].Operations == 0 {
@@ -64,9 +64,9 @@ func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 	return time.Duration(silence)
 }
 
-// silentEnding reports a busy side that completed nothing at the end of its window, even if the silence is too short
+// describeSilentEnding describes a busy side that completed nothing at the end of its window, even if the silence is too short
 // for Stalled.
-func (t *trial) silentEnding() string {
+func (t *trial) describeSilentEnding() string {
 	silence, side := longestSilence(t.w, t.observation(t.client), t.observation(t.server))
 	return evidenceIf(silence > 0, "the %s completed nothing in the last %s of its window", side, silence.Round(time.Millisecond))
 }

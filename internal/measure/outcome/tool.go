@@ -14,8 +14,8 @@ var toolChecks = []string{
 	softnetDrop, deviceDrop, receiveBuffer, OfferedLoad, AboveLineRate, irqApart, irqUnknown, ksoftirqdHidden, CPUSteal, IdleSoftIRQ,
 }
 
-// byTool reports whether a tool was the client.
-func (t *trial) byTool() bool { return t.client != nil && t.client.Tool != nil }
+// clientIsTool reports whether a tool was the client.
+func (t *trial) clientIsTool() bool { return t.client != nil && t.client.Tool != nil }
 
 // toolOutcome returns the metrics that a tool reported, with our own of its process: CPU time over all its work, and memory.
 // It also returns the tool's notes and our warnings. CPU utilization is absent, because only the tool knows the time
@@ -31,7 +31,7 @@ func (t *trial) toolOutcome() (map[string]float64, []sample.Warning) {
 // shareToolWork gives the server of a tool the work of its client, because the server's own count is unknown. For datagrams,
 // lost ones are subtracted.
 func (t *trial) shareToolWork() {
-	if !t.byTool() || t.server == nil || t.server.Tool == nil {
+	if !t.clientIsTool() || t.server == nil || t.server.Tool == nil {
 		return
 	}
 	copied := *t.server.Tool

@@ -42,7 +42,8 @@ type Reader struct {
 	slim   bool
 }
 
-// NewReader reads the header of a result file and returns a Reader of its records. name is the file's name in errors.
+// NewReader reads the header of a result file and returns a Reader of its records. It fails if the first line is not
+// a header of this version. name is the file's name in errors.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{},
 		profiles: map[plan.Variant]plan.Variant{}, workloads: map[plan.Workload]plan.Workload{}}
@@ -73,7 +74,7 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 	return rd, nil
 }
 
-// Header returns the first line.
+// Header returns the header of the file.
 func (r *Reader) Header() Header { return r.header }
 
 // Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut
@@ -287,11 +288,11 @@ func Load(name string) (Contents, error) {
 	if err != nil {
 		return Contents{}, err
 	}
-	return r.contents()
+	return r.readContents()
 }
 
-// contents reads the remaining records, without their observations.
-func (r *Reader) contents() (Contents, error) {
+// readContents reads the remaining records, without their observations.
+func (r *Reader) readContents() (Contents, error) {
 	r.Slim()
 	c := Contents{Header: r.header}
 	err := r.Each(func(rec *Record) error {

@@ -1,6 +1,6 @@
-// Package result is the result file: JSON Lines, a header first, then one record per trial, each synced before the
-// next trial starts, so that a killed run loses no finished trial. docs/reference/result-file.md specifies it field by
-// field.
+// Package result reads and writes result files. A file is JSON Lines: a header, then one record per trial. Each
+// record is synced before the next trial starts, so a killed run loses no finished trial.
+// docs/reference/result-file.md specifies it field by field.
 package result
 
 import (
@@ -15,7 +15,7 @@ import (
 // Schema names this version of the format.
 const Schema = "cnibench.result/v1"
 
-// Header is the first line.
+// Header is the first line of a result file.
 type Header struct {
 	Schema  string      `json:"schema"`
 	Created time.Time   `json:"created"`
@@ -32,7 +32,7 @@ type Header struct {
 // Profile is the state of one profile in the run.
 type Profile struct {
 	Name plan.Variant `json:"name"`
-	// Skipped is why the profile was not raised or not measured; empty if it was.
+	// Skipped is the reason why the profile was not raised or not measured; "" if it was measured.
 	Skipped string `json:"skipped,omitempty"`
 	// StandIn describes what the lab only imitates, for example "IPIP by BPF instead of ipip.ko".
 	StandIn []string `json:"stand_in,omitempty"`
@@ -43,7 +43,7 @@ type Profile struct {
 	NotServed map[string]string `json:"not_served,omitempty"`
 }
 
-// Status of a record.
+// Statuses of a record.
 const (
 	OK     = "ok"
 	Failed = "failed"
@@ -140,7 +140,7 @@ type Probe struct {
 // offered but have not arrived.
 func (p Probe) Carried() float64 { return min(p.Offered, p.Delivered) }
 
-// Failure is the reason of a failed trial.
+// Failure is the reason why a trial failed.
 type Failure struct {
 	// Side is "client", "server" or "" (neither: the controller or the environment).
 	Side    string `json:"side,omitempty"`

@@ -25,7 +25,8 @@ type Resumed struct {
 }
 
 // OpenResume opens the result file called name to append to it, for this process alone. It removes an incomplete last
-// line, so that its trial is measured again.
+// line, so that its trial is measured again. It fails if the file is missing or malformed, or while another process
+// writes it.
 func OpenResume(name string) (*Resumed, error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,7 +56,7 @@ func resume(f *os.File, name string) (*Resumed, error) {
 	if err := r.Header().Plan.Validate(); err != nil {
 		return nil, fmt.Errorf("result file %q has a plan that is not valid: %w", name, err)
 	}
-	c, err := r.contents()
+	c, err := r.readContents()
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (r *Resumed) Replan(p plan.Plan) (*Resumed, error) {
 	}
 	h := r.Start
 	h.Plan = p
-	err = errors.Join(NewWriter(f, r.name).Header(h), r.copyTrials(f), f.Chmod(0o644), f.Sync(), f.Close())
+	err = errors.Join(NewWriter(f, r.name).Header(h), r.copyRecords(f), f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), r.name)
 	}
@@ -108,8 +109,8 @@ func (r *Resumed) Replan(p plan.Plan) (*Resumed, error) {
 	return again, r.Close()
 }
 
-// copyTrials copies every line but the header.
-func (r *Resumed) copyTrials(to io.Writer) error {
+// copyRecords copies every line of the file except the header.
+func (r *Resumed) copyRecords(to io.Writer) error {
 	f, err := os.Open(r.name)
 	if err != nil {
 		return err

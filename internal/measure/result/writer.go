@@ -37,7 +37,7 @@ type Writer struct {
 func Create(name string) (*Writer, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return takeOver(name)
+		return reuseEmptyFile(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create result file: %w", err)
@@ -78,8 +78,9 @@ func newLockedWriter(f *os.File, name string) (*Writer, error) {
 	return w, nil
 }
 
-// takeOver uses the existing file called name if nothing has been written to it.
-func takeOver(name string) (*Writer, error) {
+// reuseEmptyFile opens the existing file called name for this process alone. It fails if the file is not empty or is not a
+// regular file.
+func reuseEmptyFile(name string) (*Writer, error) {
 	exists := advice.With(fmt.Errorf("result file %q: %w", name, os.ErrExist),
 		"continue it by --resume, replace it by --force, or name another by -o")
 	st, err := os.Stat(name)

@@ -25,8 +25,8 @@ const (
 	figures      = 3
 )
 
-// Histogram is a distribution of times in ns: fixed layout, mergeable, no allocation to record. Its JSON form is the
-// HdrHistogram V2 compressed encoding in base64, which other HDR tools read.
+// Histogram is a distribution of times in ns. All have the same layout, so they can be merged. Record does not
+// allocate. Its JSON form is the HdrHistogram V2 compressed encoding in base64, which other HDR tools read.
 type Histogram struct{ h *hdr.Histogram }
 
 // NewHistogram returns an empty histogram. It allocates about 200 KiB, once.

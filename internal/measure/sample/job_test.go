@@ -2,8 +2,8 @@ package sample
 
 import "testing"
 
-// TestGather: counts are sums, the first member's account is the job's, and counters of two machines stay apart though their CPUs have
-// the same numbers.
+// TestGather: counts are sums, the first member's account is the job's, and counters of two machines stay apart though their
+// CPUs have the same numbers.
 func TestGather(t *testing.T) {
 	ns := func(n int64) *int64 { return &n }
 	member := func(machine string, cpu int, bytes uint64) *Observation {

@@ -40,7 +40,7 @@ func InWindow(all []Interval) []Interval {
 	return slices.DeleteFunc(slices.Clone(all), func(i Interval) bool { return i.Warmup })
 }
 
-// merge adds o, from another process, perhaps on the same machine and the same CPUs.
+// merge adds the counters o of another process, which may be on the same machine and the same CPUs.
 func (h *HostDelta) merge(o *HostDelta) {
 	// ksoftirqd's time is a sum over all CPUs of a side, so it is new if the CPUs are.
 	fresh := true

@@ -40,7 +40,7 @@ func NewPods(side string, timeout time.Duration, attached string) Observation {
 // AddPod counts a new pod with a response.
 func (o *Observation) AddPod(p NewPod) {
 	o.Operations++
-	o.Pods.count(p)
+	o.Pods.addPod(p)
 }
 
 // FailPod counts a new pod without a response, and stores the first reason. Its times are the timeout, whatever the
@@ -57,11 +57,11 @@ func (o *Observation) FailPod(kind, why string, p NewPod) {
 	}
 	parts[metric.WaitUnanswered] += rest
 	p.Whole, p.Start, p.Parts = o.Pods.TimeoutNs, o.Pods.TimeoutNs, parts
-	o.Pods.count(p)
+	o.Pods.addPod(p)
 }
 
-// count adds a pod to the distributions and sums.
-func (s *Pods) count(p NewPod) {
+// addPod adds a pod to the distributions and sums.
+func (s *Pods) addPod(p NewPod) {
 	if p.Whole > s.First.Max() || s.First.Count() == 0 {
 		s.Slowest = maps.Clone(p.Parts)
 	}

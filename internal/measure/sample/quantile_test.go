@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestQuantileError holds the error of a quantile to what docs/reference/numbers.md says, against the exact one of the same values,
-// from tens of nanoseconds to tens of seconds.
+// TestQuantileError holds the error of a quantile to what docs/reference/numbers.md says, against the exact one of the same
+// values, from tens of nanoseconds to tens of seconds.
 func TestQuantileError(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	worst := 0.0

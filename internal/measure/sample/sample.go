@@ -9,7 +9,8 @@ package sample
 type Observation struct {
 	// Side is "client" or "server".
 	Side string `json:"side"`
-	// Machine is the id of the kernel's boot, "" if it could not be read: the same on one machine.
+	// Machine is the id of the kernel's boot, which is the same for all agents of one machine; "" if it could not be
+	// read.
 	Machine string `json:"machine,omitempty"`
 	Placed
 	// ElapsedNs is the length of the window by this side's monotonic clock, in ns; always > 0.
@@ -28,8 +29,9 @@ type Observation struct {
 	RTT *Histogram `json:"rtt,omitempty"`
 	// Connect is the distribution of connect times (crr, and http with a connection for each request).
 	Connect *Histogram `json:"connect,omitempty"`
-	// Undisturbed are percentiles in ns, by metric, of those times in RTT and Connect that began while a fixed piece of
-	// work was almost as fast as at its fastest (client of a closed loop with a CPU of its own).
+	// Undisturbed has percentiles in ns by metric, of those times in RTT and Connect that began while the machine was
+	// undisturbed. A fixed piece of work was then almost as fast as at its fastest (client of a closed loop with a
+	// CPU of its own).
 	Undisturbed map[string]float64 `json:"undisturbed,omitempty"`
 	// Transit is the distribution of one-way transit times above their minimum (UDP stream, receiver): RFC 5481 PDV.
 	Transit *Histogram `json:"transit,omitempty"`
@@ -45,7 +47,7 @@ type Observation struct {
 	Job *Job `json:"job,omitempty"`
 	// Rest is what the nodes used while nothing was sent (client of idle).
 	Rest []NodeRest `json:"rest,omitempty"`
-	// Schedule is how well an open loop kept to its schedule (client of rr, crr, http and ttfr).
+	// Schedule counts the due and the sent requests of an open loop (client of rr, crr, http and ttfr).
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Beside is the payload of the bulk flow during rr; absent without one.
 	Beside *Beside `json:"beside,omitempty"`
@@ -189,7 +191,7 @@ type Interval struct {
 	// CPUNs is the CPU time of the load threads; 0 if unknown.
 	CPUNs int64 `json:"cpu_ns,omitempty"`
 	// YardNs is the CPU time of a fixed piece of work on the CPU of the load, after an untimed run of it; the mean of
-	// running medians. The higher it is, the slower was the machine. 0 if there was no reading.
+	// running medians. The higher it is, the slower the machine was. 0 if there was no reading.
 	YardNs int64 `json:"calibration_ns,omitempty"`
 	// ColdNs is the same reading in older results, without the untimed run, so it depends on what the caches held. It
 	// is not used.
@@ -276,8 +278,8 @@ type HostDelta struct {
 	NodeMemoryUsedBytes uint64 `json:"node_memory_used_bytes"`
 	// ThrottledNs is how long a CPU limit stopped the threads of the agent's control group, summed over CPUs.
 	ThrottledNs int64 `json:"throttled_ns,omitempty"`
-	// HotStops is how often the processor slowed down the CPUs listed in CPUs because of heat; 0 also if it does not
-	// count.
+	// HotStops is how often the processor slowed down the CPUs listed in CPUs because of heat; also 0 if the
+	// processor does not count it.
 	HotStops int64 `json:"hot_stops,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-// Package condition has the words of a lab's conditions.
+// Package condition defines the words that a lab's conditions may have as values.
 package condition
 
 // Conditions whose values are words, as in files and flags.
@@ -7,7 +7,7 @@ type (
 	Placement string
 	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
 	GRO string
-	// BigTCP is the limit of super-packets.
+	// BigTCP says whether super-packets may be longer than 64 KiB.
 	BigTCP string
 	// RPS is receive packet steering.
 	RPS string
@@ -34,7 +34,7 @@ const (
 	PlacementOne   Placement = "one"
 	PlacementSplit Placement = "split"
 
-	// GROUDP also merges UDP packets that are forwarded.
+	// GROOn merges TCP packets. GROUDP also merges UDP packets that are forwarded.
 	GROOff GRO = "off"
 	GROOn  GRO = "on"
 	GROUDP GRO = "udp"
@@ -65,7 +65,7 @@ const (
 	EncryptionWireGuard Encryption = "wireguard"
 	EncryptionIPsec     Encryption = "ipsec"
 
-	// A new connection in iptables mode walks the rules of all Services before its own.
+	// In iptables mode, a new connection walks the rules of all Services before its own.
 	PositionFirst  Position = "first"
 	PositionMiddle Position = "middle"
 	PositionLast   Position = "last"
@@ -79,7 +79,7 @@ const (
 // load, and a trial would measure how CPUs wake each other.
 const splitFrom = 4
 
-// On returns the placement that p means on a machine with this number of CPUs: PlacementOne or PlacementSplit.
+// On returns PlacementOne or PlacementSplit: the placement that p means on a machine with this number of CPUs.
 func (p Placement) On(cpus int) Placement {
 	switch {
 	case p == PlacementOne || p == PlacementSplit:
@@ -90,5 +90,5 @@ func (p Placement) On(cpus int) Placement {
 	return PlacementSplit
 }
 
-// Explicit reports whether RPS is set to on or off.
+// Explicit reports whether r is on or off, and not auto.
 func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }

@@ -1,5 +1,5 @@
-// Package job defines what the members of a job send to each other in one step: who, to whom, how many bytes, and after
-// what.
+// Package job defines what the members of a job send to each other in one step: which member sends how many bytes to
+// which other member, and what it must have received before.
 //
 //	Shape ──► Transfers ──► each member sends its own, and expects those that it receives
 //
@@ -26,8 +26,8 @@ const (
 	requests   = "microservice"
 )
 
-// Ways of a pattern: ring or doubling for allreduce, tree or flat for broadcast, chain or fan-out for replicate. The first of each
-// pair is the default.
+// Ways of a pattern: ring or doubling for allreduce, tree or flat for broadcast, chain or fan-out for replicate. The
+// first of each pair is the default.
 const (
 	viaRing     = "ring"
 	viaDoubling = "doubling"
@@ -37,7 +37,7 @@ const (
 	viaFanOut   = "fan-out"
 )
 
-// What happens when a member is lost; the first is the default.
+// What a job does when a member is lost. The first is the default.
 const (
 	lostEnds      = "end"
 	lostContinues = "continue"
@@ -72,20 +72,20 @@ type pattern struct {
 	name, title string
 	ways        []string
 	make        func(Shape) []transfer
-	// bus returns the ratio of bus bandwidth to algorithm bandwidth for n members, as nccl-tests defines it; nil if it
-	// does not define one.
+	// bus returns the ratio of bus bandwidth to algorithm bandwidth for n members, as nccl-tests defines it. It is nil
+	// for patterns without such a definition.
 	bus func(n float64) float64
-	// data returns how many bytes of data a step handles, for the algorithm bandwidth; nil for requests.
+	// data returns how many bytes of data a step handles, for the algorithm bandwidth. It is nil for requests.
 	data func(Shape) float64
 }
 
 var patterns = []pattern{
-	{allReduces, "All-reduce", []string{viaRing, viaDoubling}, allReduce, func(n float64) float64 { return 2 * (n - 1) / n }, dataSize},
-	{broadcasts, "Broadcast", []string{viaTree, viaFlat}, broadcast, func(float64) float64 { return 1 }, dataSize},
-	{shuffles, "Shuffle", nil, shuffle, func(n float64) float64 { return (n - 1) / n }, dataSize},
-	{replicates, "Replication", []string{viaChain, viaFanOut}, replicate, nil, dataSize},
-	{incasts, "Incast", nil, incast, nil, func(s Shape) float64 { return float64(s.Size) * float64(s.Members-1) }},
-	{requests, "Tree of requests", nil, requestTree, nil, nil},
+	{allReduces, "All-reduce", []string{viaRing, viaDoubling}, allReduceTransfers, func(n float64) float64 { return 2 * (n - 1) / n }, dataSize},
+	{broadcasts, "Broadcast", []string{viaTree, viaFlat}, broadcastTransfers, func(float64) float64 { return 1 }, dataSize},
+	{shuffles, "Shuffle", nil, shuffleTransfers, func(n float64) float64 { return (n - 1) / n }, dataSize},
+	{replicates, "Replication", []string{viaChain, viaFanOut}, replicateTransfers, nil, dataSize},
+	{incasts, "Incast", nil, incastTransfers, nil, func(s Shape) float64 { return float64(s.Size) * float64(s.Members-1) }},
+	{requests, "Tree of requests", nil, requestTransfers, nil, nil},
 }
 
 func dataSize(s Shape) float64 { return float64(s.Size) }
@@ -98,7 +98,7 @@ func Ways() []string {
 	return slices.Concat(each.Of(patterns, func(p pattern) []string { return p.ways })...)
 }
 
-// Losses returns what a job may do when a member is lost, the default first.
+// Losses returns the possible values of Shape.Lost, the default first.
 func Losses() []string { return []string{lostEnds, lostContinues} }
 
 // Shape describes one step of a job: its pattern, members and sizes. The zero value is not a step.
@@ -108,14 +108,15 @@ type Shape struct {
 	Via string
 	// Members is the number of pods, each on its own node.
 	Members int
-	// Size is in bytes: each member's vector (allreduce), the first member's data (broadcast, replicate), each member's
-	// data (shuffle), an answer (incast, microservice).
+	// Size is the number of bytes of each member's vector (allreduce), of the first member's data (broadcast,
+	// replicate), of each member's data (shuffle), or of an answer (incast, microservice).
 	Size int
 	// Skew is the share of each member's data that goes to the first member in addition to its even part (shuffle).
 	Skew float64
 	// Fanout is the number of requests that a member sends when it receives one (microservice).
 	Fanout int
-	// Service is how long a member works before it sends these requests, or before it answers if it sends none (microservice).
+	// Service is how long a member works before it sends these requests (microservice). A member that sends none works
+	// before it answers.
 	Service time.Duration
 	// Lost is what happens when a member other than the first is lost, one of Losses.
 	Lost string
@@ -142,7 +143,8 @@ func (s Shape) WithDefaults() Shape {
 	return s
 }
 
-// Faults returns all contradictions in a shape that is within its bounds and has its defaults.
+// Faults returns a description of each contradiction in s, nil if there is none. Each field of s must be within its
+// bounds and have its default filled in.
 func (s Shape) Faults() []string {
 	var all []string
 	refuse := func(wrong bool, format string, args ...any) {
@@ -171,7 +173,7 @@ func (s Shape) Faults() []string {
 // transfer is data that one member sends to another in one piece.
 type transfer struct {
 	From, To, Bytes int
-	// Needs are the numbers of the transfers that From must have received before.
+	// Needs are the numbers of the transfers that From must have received before it starts this one.
 	Needs []int
 	// After is how long From works between the arrival of the transfers in Needs and the start of this transfer.
 	After time.Duration
@@ -180,8 +182,9 @@ type transfer struct {
 // Transfers returns the transfers of one step, in the order in which each connection carries them.
 func (s Shape) Transfers() []transfer { return s.pattern().make(s) }
 
-// BusFactor returns the ratio of bus bandwidth to algorithm bandwidth, as nccl-tests defines it: bus bandwidth is comparable with
-// the rate of a link. It returns false for a pattern without such a definition, and for a skewed shuffle.
+// BusFactor returns the ratio of bus bandwidth to algorithm bandwidth, as nccl-tests defines it. Bus bandwidth is
+// comparable with the rate of a link. BusFactor returns false for a pattern without such a definition, and for a skewed
+// shuffle.
 func (s Shape) BusFactor() (float64, bool) {
 	p := s.pattern()
 	if p.bus == nil || s.Skew > 0 {
@@ -190,7 +193,7 @@ func (s Shape) BusFactor() (float64, bool) {
 	return p.bus(float64(s.Members)), true
 }
 
-// Data returns how many bytes of data a step handles, for the algorithm bandwidth; 0 for a tree of requests.
+// Data returns how many bytes of data a step handles, for the algorithm bandwidth. It returns 0 for a tree of requests.
 func (s Shape) Data() float64 {
 	if p := s.pattern(); p.data != nil {
 		return p.data(s)
@@ -198,7 +201,7 @@ func (s Shape) Data() float64 {
 	return 0
 }
 
-// Busiest returns the largest number of bytes that one member sends in a step, or receives if that is more.
+// Busiest returns the bytes of the busiest member in a step: the largest number that any member sends or receives.
 func (s Shape) Busiest() (most int) {
 	sent, taken := make([]int, s.Members), make([]int, s.Members)
 	for _, t := range s.Transfers() {
@@ -212,8 +215,8 @@ func (s Shape) Busiest() (most int) {
 // Title returns the name of the pattern in a report.
 func (s Shape) Title() string { return s.pattern().title }
 
-// Depth returns the depth of a member in the tree of requests (microservice), 0 for the first member. In other patterns it
-// is always 0.
+// Depth returns the depth of a member in the tree of requests (microservice). The first member has depth 0. In other
+// patterns Depth returns 0.
 func (s Shape) Depth(member int) (depth int) {
 	for ; s.Pattern == requests && member > 0; member = (member - 1) / s.Fanout {
 		depth++
@@ -221,5 +224,6 @@ func (s Shape) Depth(member int) (depth int) {
 	return depth
 }
 
-// Called reports whether members other than the first begin when they receive a request, and not when the step begins.
+// Called reports whether members other than the first begin when they receive a request. In other patterns they begin
+// when the step begins.
 func (s Shape) Called() bool { return s.Pattern == requests }

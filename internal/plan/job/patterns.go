@@ -11,10 +11,11 @@ func (l *list) addTransfer(from, to, bytes int, needs ...int) int {
 	return len(*l) - 1
 }
 
-// partSize returns the size of part i if size bytes are cut into n parts that differ by at most one byte.
+// partSize returns the size of part i, counted from 0, of size bytes that are cut into n parts. The parts differ by at
+// most one byte.
 func partSize(size, n, i int) int { return size*(i+1)/n - size*i/n }
 
-// blockSizes returns the sizes of the blocks in which members forward data of this size.
+// blockSizes returns the sizes of the blocks in which members forward size bytes of data.
 func blockSizes(size int) []int {
 	n := min(max(size/leastBlock, 1), mostBlocks)
 	var all []int
@@ -24,18 +25,19 @@ func blockSizes(size int) []int {
 	return all
 }
 
-// allReduce returns the transfers of an all-reduce, after which every member has received what the sum of all vectors needs. The
-// members do not compute the sum, since that costs the same on every network.
-func allReduce(s Shape) []transfer {
+// allReduceTransfers returns the transfers of an all-reduce, after which every member has received what it needs for the sum of
+// all vectors. The members do not compute the sum, because that costs the same on every network.
+func allReduceTransfers(s Shape) []transfer {
 	if s.Via == viaDoubling {
-		return doublingAllReduce(s)
+		return doublingTransfers(s)
 	}
-	return ringAllReduce(s)
+	return ringTransfers(s)
 }
 
-// ringAllReduce returns the transfers of an all-reduce around a ring of n members: n-1 rounds in which each member adds its own part to
-// the received part, and n-1 rounds that distribute the sums. Each member sends 2(n-1)/n of the vector, the minimum.
-func ringAllReduce(s Shape) []transfer {
+// ringTransfers returns the transfers of an all-reduce around a ring of n members. In n-1 rounds each member adds its
+// own part to the received part, and n-1 more rounds distribute the sums. Each member sends 2(n-1)/n of the vector, the
+// minimum.
+func ringTransfers(s Shape) []transfer {
 	n := s.Members
 	var l list
 	came := make([]int, n) // the transfer that each member received last
@@ -57,10 +59,10 @@ func ringAllReduce(s Shape) []transfer {
 	return l
 }
 
-// doublingAllReduce returns the transfers of an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on: in
-// fewer rounds than ringAllReduce, with more bytes. If the number of members is not a power of two, the extra members first
-// send their vector to a neighbour, and receive the sum from it at the end.
-func doublingAllReduce(s Shape) []transfer {
+// doublingTransfers returns the transfers of an all-reduce that exchanges whole vectors at distances 1, 2, 4 and so on.
+// It has fewer rounds than ringTransfers and sends more bytes. If the number of members is not a power of two, the
+// extra members first send their vector to a neighbour, and receive the sum from it at the end.
+func doublingTransfers(s Shape) []transfer {
 	n := s.Members
 	power := 1 << (bits.Len(uint(n)) - 1)
 	extra := n - power
@@ -89,8 +91,8 @@ func doublingAllReduce(s Shape) []transfer {
 	return l
 }
 
-// broadcast returns the transfers of the first member's data to all others: directly, or along a binomial tree.
-func broadcast(s Shape) []transfer {
+// broadcastTransfers returns the transfers of the first member's data to all others: directly, or along a binomial tree.
+func broadcastTransfers(s Shape) []transfer {
 	var l list
 	cut := blockSizes(s.Size)
 	came := make([][]int, s.Members) // the blocks that each member got
@@ -110,9 +112,9 @@ func broadcast(s Shape) []transfer {
 	return l
 }
 
-// shuffle returns the transfers of a shuffle: each member sends a part of its data to every other member. With skew, the first
-// member gets more.
-func shuffle(s Shape) []transfer {
+// shuffleTransfers returns the transfers of a shuffle: each member sends a part of its data to every other member. With skew,
+// the first member gets more.
+func shuffleTransfers(s Shape) []transfer {
 	var l list
 	n := s.Members
 	for turn := 1; turn < n; turn++ { // each begins with its neighbour, so that no member receives from all at once
@@ -128,9 +130,9 @@ func shuffle(s Shape) []transfer {
 	return l
 }
 
-// replicate returns the transfers of the first member's data to all others, and of their acknowledgements: along a chain of
-// members that forward the data, or from the first member to each other.
-func replicate(s Shape) []transfer {
+// replicateTransfers returns the transfers of a replication: the first member's data go to all others, and acknowledgements
+// return. The data go along a chain of members that forward them, or from the first member to each other member.
+func replicateTransfers(s Shape) []transfer {
 	var l list
 	cut := blockSizes(s.Size)
 	var above []int
@@ -163,8 +165,8 @@ func replicate(s Shape) []transfer {
 	return l
 }
 
-// incast returns the transfers of an incast: the first member sends a request to all others, and all answer at once.
-func incast(s Shape) []transfer {
+// incastTransfers returns the transfers of an incast: the first member sends a request to all others, and all answer at once.
+func incastTransfers(s Shape) []transfer {
 	var l list
 	for to := 1; to < s.Members; to++ {
 		l.addTransfer(0, to, requestSize)
@@ -175,9 +177,9 @@ func incast(s Shape) []transfer {
 	return l
 }
 
-// requestTree returns the transfers of a tree of requests: a member sends requests to Fanout others, and answers when it
-// has all their answers.
-func requestTree(s Shape) []transfer {
+// requestTransfers returns the transfers of a tree of requests. A member sends requests to s.Fanout others, and answers when
+// it has all their answers.
+func requestTransfers(s Shape) []transfer {
 	var l list
 	asked := make([][]int, s.Members)
 	for to := 1; to < s.Members; to++ {

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// toleration is a toleration of a pod.
+// toleration describes the taints that a pod tolerates.
 type toleration struct {
 	Key, Value, Effect string
 	// Exists means that the key is tolerated with any value.
@@ -20,7 +20,8 @@ type toleration struct {
 // effects are the possible effects of a taint.
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
-// ParseToleration parses key[=value][:effect]. The key "*" tolerates every taint.
+// ParseToleration parses key[=value][:effect]. The key "*" tolerates every taint. It fails for an unknown effect, a
+// missing key, and a "*" with a value.
 func ParseToleration(s string) (toleration, error) {
 	rest, effect, has := strings.Cut(s, ":")
 	if has && !slices.Contains(effects, effect) {
@@ -53,7 +54,7 @@ func ParseLabels(s string) (map[string]string, error) {
 }
 
 // ParseAnnotations parses name=value,prefix/name=value. A value may contain commas: text after a comma begins another
-// annotation only if it is itself prefix/name=value.
+// annotation only if it is itself prefix/name=value. It fails for a part that may be either.
 func ParseAnnotations(s string) (map[string]string, error) {
 	all := map[string]string{}
 	last := ""
@@ -78,8 +79,8 @@ func ParseAnnotations(s string) (map[string]string, error) {
 // namespaceName matches a valid name of a namespace.
 var namespaceName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ParseSecret parses the reference to a Secret: "namespace/name" or "name". A namespace of "" means the namespace of the
-// kubeconfig's context.
+// ParseSecret parses the reference to a Secret: "namespace/name" or "name". A namespace of "" means the namespace of
+// the kubeconfig's context. It fails for an invalid name.
 func ParseSecret(s string) (namespace, name string, err error) {
 	namespace, name, in := strings.Cut(s, "/")
 	if !in {
@@ -91,8 +92,8 @@ func ParseSecret(s string) (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// SecretFaults returns what is wrong with the references to image pull Secrets of one run, one error for each fault. The
-// run copies all of them into one namespace, so two Secrets must not have the same name.
+// SecretFaults returns one error for each fault in the references to a run's image pull Secrets. The run copies all of
+// them into one namespace, so two Secrets must not have the same name.
 func SecretFaults(refs []string) []error {
 	var faults []error
 	taken := map[string]string{}
@@ -110,7 +111,7 @@ func SecretFaults(refs []string) []error {
 	return faults
 }
 
-// Patterns of valid names in Kubernetes. Kubernetes has such checks in a library that only package kube may use.
+// Patterns of valid names in Kubernetes. The library of Kubernetes has such checks, but only package kube may use it.
 var (
 	subdomain = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 	labelWord = pattern.New(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
@@ -119,7 +120,7 @@ var (
 // IsSubdomain reports whether s is a valid name of an object, such as a node.
 func IsSubdomain(s string) bool { return len(s) <= 253 && subdomain.MatchString(s) }
 
-// IsQualified reports whether s is a valid name of a label or a class: name, or prefix/name such as
+// IsQualified reports whether s is a valid name of a label or a class. It may have a prefix, such as
 // node.kubernetes.io/pool.
 func IsQualified(s string) bool {
 	prefix, name, prefixed := strings.Cut(s, "/")

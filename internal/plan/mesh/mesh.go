@@ -68,19 +68,19 @@ const (
 // Given reports whether p is not the zero value, so that a run measures its pairs.
 func (p Pairs) Given() bool { return p.Which != "" }
 
-// AtOnce returns the number of pairs that may be measured at once.
+// AtOnce returns the number of pairs that may be measured at once, at least 1.
 func (p Pairs) AtOnce() int { return max(1, p.Concurrency) }
 
-// sampleSize returns the number of pairs of a sample; ok is false if p is not a sample.
+// sampleSize returns the number of pairs of a sample. ok is false if p is not a sample.
 func (p Pairs) sampleSize() (n int, ok bool) {
 	digits, ok := strings.CutPrefix(p.Which, sample)
 	n, _ = strconv.Atoi(digits) // Check has refused others
 	return n, ok
 }
 
-// Among returns the set of nodes that the pairs are chosen from: the nodes of a file, a random subset of two nodes for each
-// pair of a small sample, and otherwise all. The subset depends on the seed and the names, so that most nodes stay the same
-// when a node is added or removed.
+// Among returns the set of nodes from which the pairs are chosen: the nodes of a file, a random subset for a small
+// sample, and otherwise all. The subset has two nodes for each pair of the sample. It depends on the seed and the
+// names, so that most nodes stay the same when a node is added or removed.
 func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	among := map[string]bool{}
 	for _, line := range p.Listed {
@@ -92,7 +92,7 @@ func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	nodes = slices.Clone(nodes)
 	if n, ok := p.sampleSize(); ok && 2*n < len(nodes) {
 		slices.SortFunc(nodes, func(a, b string) int {
-			return cmp.Or(cmp.Compare(nodeRandom(a, seed), nodeRandom(b, seed)), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(nodeRandomNumber(a, seed), nodeRandomNumber(b, seed)), cmp.Compare(a, b))
 		})
 		nodes = nodes[:2*n]
 	}
@@ -102,8 +102,8 @@ func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
 	return among
 }
 
-// nodeRandom returns a pseudorandom number for a node, which depends on its name and the seed only.
-func nodeRandom(name string, seed uint64) uint64 {
+// nodeRandomNumber returns a pseudorandom number for a node. It depends only on the name of the node and the seed.
+func nodeRandomNumber(name string, seed uint64) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, name, " ", seed) // it never fails
 	return rand.NewPCG(h.Sum64(), seed).Uint64()
@@ -117,7 +117,8 @@ func (p Pairs) File() string {
 	return p.Which
 }
 
-// Load returns p with Listed read from its file by the function read. It returns p unchanged if the pairs are not in a file.
+// Load returns p with Listed read from its file by the function read. It returns p unchanged if the pairs are not in a
+// file. The Faults say why the file cannot be read, or list its invalid lines.
 func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Faults) {
 	name := p.File()
 	if name == "" {
@@ -144,7 +145,7 @@ func LabNodes(count int) []string {
 	return names
 }
 
-// Check returns what is wrong with the text of Pairs.Which, "" for nothing.
+// Check returns what is wrong with which as a value of Pairs.Which. It returns "" if nothing is wrong.
 func Check(which string) string {
 	if digits, ok := strings.CutPrefix(which, sample); ok {
 		if n, err := strconv.Atoi(digits); err != nil || n < 1 {
@@ -154,8 +155,8 @@ func Check(which string) string {
 	return ""
 }
 
-// parsePairs parses a file of pairs: two names of nodes on each line. It skips empty lines and comments with #. The Faults list
-// every invalid line.
+// parsePairs parses a file of pairs, which has two names of nodes on each line. It skips empty lines and comments with
+// #. The Faults list every invalid line.
 func parsePairs(name, text string) ([]Line, position.Faults) {
 	var pairs []Line
 	var faults position.Faults
@@ -194,8 +195,8 @@ func parsePairs(name, text string) ([]Line, position.Faults) {
 	return pairs, faults
 }
 
-// Fits returns what is wrong with the pairs for nodes, the names of all nodes: too few nodes, a sample of more pairs than there
-// are, or unknown names in a file.
+// Fits returns what is wrong with the pairs for nodes, the names of all nodes: fewer than two nodes, a sample with more
+// pairs than there are, or unknown names in a file.
 func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	n := len(nodes)
 	if n < 2 {
@@ -231,8 +232,8 @@ func Order(nodes []Node, keys ...string) {
 	})
 }
 
-// Varying returns the keys of the labels that group the nodes: they have at least two values, and some nodes share a value.
-// The keys are sorted.
+// Varying returns the sorted keys of the labels that divide the nodes into groups. Such a label has at least two
+// values, and some nodes share a value.
 func Varying(nodes []Node) []string {
 	values := map[string]map[string]bool{}
 	for _, n := range nodes {
@@ -249,7 +250,8 @@ func Varying(nodes []Node) []string {
 	return slices.DeleteFunc(keys, func(k string) bool { return len(values[k]) < 2 || len(values[k]) == len(nodes) })
 }
 
-// compareNatural compares names with the numbers in them as numbers: node-9 comes before node-10.
+// compareNatural compares two names as cmp.Compare does, but compares numbers within them as numbers: node-9 comes
+// before node-10.
 func compareNatural(a, b string) int {
 	for a != "" && b != "" {
 		i, j := countLeadingDigits(a), countLeadingDigits(b)

@@ -12,7 +12,7 @@ type Plant struct {
 	Node string `json:"node"`
 	// Peer is the other node of a link, "" for a fault of the node.
 	Peer string `json:"peer,omitempty"`
-	// Delay is added to what the node sends; 0 for other faults.
+	// Delay is the additional delay of what the node sends, 0 for other faults.
 	Delay time.Duration `json:"delay,omitempty"`
 	// Loss is the share of lost frames: of those that the node sends, or of those on the link in both directions.
 	Loss float64 `json:"loss,omitempty"`
@@ -20,7 +20,7 @@ type Plant struct {
 	Rate float64 `json:"rate,omitempty"`
 }
 
-// At returns the node, or the link as NODE/NODE.
+// At returns the place of the fault: the name of the node, or NODE/NODE for a link.
 func (p Plant) At() string {
 	if p.Peer == "" {
 		return p.Node
@@ -36,7 +36,7 @@ func (p Plant) Found(nodes []string) bool {
 	return len(nodes) == 2 && (p.Node == nodes[0] && p.Peer == nodes[1] || p.Node == nodes[1] && p.Peer == nodes[0])
 }
 
-// Wrong returns what is wrong with known faults in a lab with this number of nodes, "" for nothing.
+// Wrong returns what is wrong with known faults in a lab with this number of nodes. It returns "" if nothing is wrong.
 func Wrong(plants []Plant, nodes int) string {
 	var wrong []string
 	known := LabNodes(nodes)

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Schedule has the rounds of a run. In each round, no node is in two pairs. Round computes the pairs of a round on request.
+// Schedule has the rounds of a run. No node is in two pairs of one round. Round computes the pairs of a round on
+// request.
 type Schedule struct {
 	nodes []string
-	// circle has the seats of a round-robin tournament as numbers of nodes, -1 for an empty seat. turns has the rounds of the
-	// tournament in the order in which they are measured.
+	// circle has the seats of a round-robin tournament: the number of the node on each seat, -1 for an empty seat.
+	// turns has the rounds of the tournament in the order of measurement.
 	circle, turns []int
 	// fixed has the rounds of a ring, or of the pairs of a file. count is the number of pairs of all rounds.
 	fixed [][]match
@@ -53,7 +54,8 @@ func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
 	return s
 }
 
-// ringMatches returns the pairs of each of n nodes with the next, and of the last with the first. Two nodes are one pair.
+// ringMatches returns pairs that form a ring of n nodes: each node with the next, and the last with the first. Two
+// nodes are one pair.
 func ringMatches(n int) []match {
 	list := make([]match, 0, n)
 	for i := range n {
@@ -86,8 +88,8 @@ func (s Schedule) Len() int { return s.count }
 // Rounds returns the number of rounds.
 func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
 
-// Turns returns how many measurements of a case, one after the other, cover all pairs, if at most atOnce pairs of a round are
-// measured at once.
+// Turns returns how many measurements of a case, one after the other, cover all pairs. At most atOnce pairs of a round
+// are measured at once.
 func (s Schedule) Turns(atOnce int) (turns int) {
 	for i := range s.Rounds() {
 		turns += (len(s.roundMatches(i)) + atOnce - 1) / atOnce
@@ -96,7 +98,7 @@ func (s Schedule) Turns(atOnce int) (turns int) {
 }
 
 // Round returns the pairs of round i, counted from 0, in a repetition, counted from 1. Every second repetition reverses
-// their direction. Over the rounds of one repetition, a node is the client of about half its pairs.
+// the direction of each pair. Over the rounds of one repetition, a node is the client of about half its pairs.
 func (s Schedule) Round(i, repetition int) []Pair {
 	var pairs []Pair
 	for _, m := range s.roundMatches(i) {

@@ -18,7 +18,7 @@ import (
 
 // Values of Shape.Server other than an address.
 const (
-	// own is a server of cnibench at the far end of the path.
+	// own is a server of cnibench itself at the far end of the path.
 	own = "own"
 	// Cluster is the server in the pod's /etc/resolv.conf.
 	Cluster = "cluster"
@@ -50,19 +50,20 @@ const (
 	port = 53
 )
 
-// inKubernetes is the search list of a pod in the Kubernetes namespace default.
+// inKubernetes is the search list of a pod in the namespace "default" of Kubernetes.
 var inKubernetes = []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}
 
-// Queries returns the possible queries for a name, the default first.
+// Queries returns the possible values of Shape.Queries, the default first.
 func Queries() []string { return []string{both, onlyA, race} }
 
 // Shape describes how a workload resolves a name. The zero value resolves nothing.
 type Shape struct {
 	// Name is the name to resolve, Queries the record types to query.
 	Name, Queries string
-	// Server is own, Cluster or an address. With Cluster, resolv.conf replaces an Ndots, Timeout or Attempts of 0.
+	// Server is own, Cluster or an address. With Cluster, values in resolv.conf replace an Ndots, Timeout or Attempts
+	// of 0.
 	Server string
-	// Ndots is the number of dots that a name must have to be queried as it is before the search list is tried.
+	// Ndots is the number of dots from which a name is queried as it is before the search list is tried.
 	Ndots int
 	// Timeout is how long to wait for an answer before the query is sent again. Attempts bounds how often it is sent.
 	Timeout  time.Duration
@@ -78,11 +79,12 @@ func (s Shape) Elsewhere() bool { return s.Given() && s.Server != own }
 // Pair reports whether both A and AAAA are queried.
 func (s Shape) Pair() bool { return s.Queries != onlyA }
 
-// Races reports whether two threads send the two queries, so that two CPUs look up the connection of the first packet.
+// Races reports whether two threads send the two queries at the same instant. Two CPUs then look up the connection of
+// the first packet.
 func (s Shape) Races() bool { return s.Queries == race }
 
-// WithDefaults returns s with the defaults of its zero fields. With Cluster, Ndots, Timeout and Attempts may remain 0: Config
-// takes them from resolv.conf.
+// WithDefaults returns s with the defaults of its zero fields. With Cluster, Ndots, Timeout and Attempts may remain 0,
+// because Config takes them from resolv.conf.
 func (s Shape) WithDefaults() Shape {
 	s.Server, s.Queries = cmp.Or(s.Server, own), cmp.Or(s.Queries, both)
 	if s.Server == Cluster {
@@ -94,17 +96,16 @@ func (s Shape) WithDefaults() Shape {
 	return s
 }
 
-// Longest returns the longest time of a resolution whose answers are late or missing. A resolution may take longer if the
-// servers answer each name just before the timeout.
+// Longest returns the longest time of a resolution that waits for late or missing answers. A resolution may take longer
+// if the servers answer each name just before the timeout.
 func (s Shape) Longest() time.Duration {
 	return time.Duration(cmp.Or(s.Attempts, defaultAttempts)+afterHalf) * cmp.Or(s.Timeout, defaultTimeout)
 }
 
-// afterHalf is the number of timeouts that a resolution may take in addition to its attempts if only one of two answers
-// arrives.
+// afterHalf is how many timeouts a resolution may take in addition to its attempts if only one of two answers arrives.
 const afterHalf = 2
 
-// BadServer returns what is wrong with a text as Shape.Server, "" if nothing.
+// BadServer returns what is wrong with text as a value of Shape.Server. It returns "" if nothing is wrong.
 func BadServer(text string) string {
 	if _, err := netip.ParseAddr(text); err != nil && text != own && text != Cluster {
 		return fmt.Sprintf("%q is neither %s, %s nor an address", text, own, Cluster)
@@ -112,8 +113,8 @@ func BadServer(text string) string {
 	return ""
 }
 
-// BadName returns what is wrong with a name, "" if nothing. A name has letters, digits, hyphens and underscores between
-// dots, and may end with a dot.
+// BadName returns what is wrong with a name, "" if nothing is wrong. A name has letters, digits, hyphens and
+// underscores between dots, and may end with a dot.
 func BadName(name string) string {
 	whole := strings.TrimSuffix(name, ".")
 	if len(whole) > 253 {
@@ -140,8 +141,8 @@ type Config struct {
 	Attempts int
 }
 
-// parseResolvConf parses the text of a resolv.conf(5) as the GNU C library does: it takes at most three servers and ignores unknown
-// lines.
+// parseResolvConf parses the text of a resolv.conf(5) as the GNU C library does. It takes at most three servers and
+// ignores unknown lines.
 func parseResolvConf(text string) Config {
 	c := Config{Ndots: defaultNdots, Timeout: defaultTimeout, Attempts: defaultAttempts}
 	for line := range strings.Lines(text) {
@@ -180,8 +181,8 @@ func (c *Config) applyOption(text string) {
 	}
 }
 
-// Config returns the configuration of a resolution. at is the address of our own server. text is the content of resolv.conf:
-// for Cluster, it gives the servers, the search list, and the values of zero fields.
+// Config returns the configuration of a resolution. at is the address of our own server. text is the content of
+// resolv.conf. With Cluster, text gives the servers, the search list, and the values of zero fields.
 func (s Shape) Config(at netip.AddrPort, text string) Config {
 	c := Config{Servers: []netip.AddrPort{at}, Search: inKubernetes}
 	switch {
@@ -195,8 +196,8 @@ func (s Shape) Config(at netip.AddrPort, text string) Config {
 	return c
 }
 
-// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of name
-// itself, to which no domain of the search list is appended.
+// Names returns the names that are queried in turn until one exists, each with its final dot. itself is the index of
+// the name without a domain of the search list.
 func (c Config) Names(name string) (all []string, itself int) {
 	whole, absolute := strings.CutSuffix(name, ".")
 	if absolute {

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Decoder reads the nodes of one file into values and collects faults.
+// Decoder reads the nodes of one file into Go values and collects the faults.
 type Decoder struct {
 	file string
 	root int
@@ -18,7 +18,7 @@ type Decoder struct {
 	faults Faults
 	// lines has the line of each field that the file has.
 	lines map[string]int
-	// spoiled has the fields with a fault, and all fields that contain them.
+	// spoiled has the fields with a fault, and all fields that contain such a field.
 	spoiled map[string]bool
 }
 
@@ -28,8 +28,9 @@ type Read func(field string, n *Node)
 // Keys has the possible keys of a mapping, each with the function that reads its value.
 type Keys map[string]Read
 
-// NewDecoder returns a decoder of text, and its first document. If the document is missing or not a mapping, it returns nil for
-// it, and the decoder has a fault. Further documents are a fault. purpose completes the message "is empty: want ...".
+// NewDecoder returns a decoder of text, and the first document of text. If the document is missing or not a mapping, it
+// is nil, and the decoder has a fault. A second document is a fault too. purpose completes the message "is empty: want
+// ...".
 func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
 	d := &Decoder{file: file, lines: map[string]int{}, spoiled: map[string]bool{}}
 	documents := Parse(Source{Name: file, Text: text}, &d.faults)
@@ -52,7 +53,7 @@ func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
 	return d, documents[0]
 }
 
-// Fault adds a fault of field at a line.
+// Fault adds a fault of field at a line, and marks the field as not read. A line of 0 means the file as a whole.
 func (d *Decoder) Fault(line int, field, format string, args ...any) {
 	d.Spoil(field)
 	d.faults = append(d.faults, Fault{File: d.file, Line: line, Field: field, Message: fmt.Sprintf(format, args...)})
@@ -68,8 +69,8 @@ func (d *Decoder) Faults() Faults {
 // Count returns the number of faults so far.
 func (d *Decoder) Count() int { return len(d.faults) }
 
-// Spoil marks field and the fields that contain it as not read. Place then ignores their faults, because their values are
-// not from the file.
+// Spoil marks field, and the fields that contain it, as not read. Place then leaves out their faults, because their
+// values are not from the file.
 func (d *Decoder) Spoil(field string) {
 	d.spoiled[field] = true
 	for i := range len(field) {
@@ -88,8 +89,8 @@ func (d *Decoder) Line(field string) int { return d.lines[field] }
 // Fields returns the fields that the file has, sorted.
 func (d *Decoder) Fields() []string { return slices.Sorted(maps.Keys(d.lines)) }
 
-// Place returns the Faults in err, each with the file and the line of its field. It omits faults of fields that could not be
-// read. It returns nil if err has no Faults.
+// Place returns the Faults in err, each with the file and the line of its field. It leaves out faults of fields that
+// could not be read. It returns nil if err has no Faults.
 func (d *Decoder) Place(err error) Faults {
 	var found, placed Faults
 	if !errors.As(err, &found) {
@@ -110,8 +111,8 @@ func (d *Decoder) Place(err error) Faults {
 	return placed
 }
 
-// Mapping reads the value of each key of n by the function that known has for the key. It adds a fault for an unknown key, and
-// if n is not a mapping. field is the path of n, "" for the root.
+// Mapping reads the value of each key of n with the function that known has for the key. It adds a fault for an unknown
+// key, or if n is not a mapping. field is the path of n, "" for the root.
 func (d *Decoder) Mapping(field string, n *Node, known Keys) {
 	if n.Kind != Mapping {
 		d.Fault(n.Line, field, "want a mapping of keys to values")
@@ -155,7 +156,8 @@ func (d *Decoder) Within(known Keys) Read {
 	return func(field string, n *Node) { d.Mapping(field, n, known) }
 }
 
-// Values returns a Read that stores a list of values, each parsed by parse. It omits invalid values, with a fault for each.
+// Values returns a Read that stores a list of values, each parsed by parse. It leaves out invalid values and adds a
+// fault for each.
 func Values[T any](d *Decoder, at *[]T, parse func(string) (T, error)) Read {
 	return func(field string, n *Node) {
 		*at = nil
@@ -202,7 +204,7 @@ func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
 	}
 }
 
-// Constant returns a Read that adds a fault if the text is not want. It stores nothing.
+// Constant returns a Read that adds a fault if the text is not the text want. It stores nothing.
 func (d *Decoder) Constant(want string) Read {
 	return Value(d, new(string), func(s string) (string, error) {
 		if s != want {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// mostFaults is the largest number of faults that Error lists.
+// mostFaults is how many faults Error lists at most.
 const mostFaults = 50
 
 // Fault is one mistake in a file.
 type Fault struct {
-	// File and Line locate the mistake. File is empty for a mistake outside of a single file, Line is 0 for the file as
+	// File and Line locate the mistake. File is empty for a mistake outside of a single file. Line is 0 for the file as
 	// a whole.
 	File string
 	Line int
@@ -20,11 +20,12 @@ type Fault struct {
 	Field string
 	// Message describes what is wrong and what is allowed.
 	Message string
-	// Item is the faulty name within Field, if Field is a mapping of names that the user chooses; "" otherwise.
+	// Item is the name within Field that is wrong, if Field is a mapping of names that the user chooses; otherwise it
+	// is "".
 	Item string
 }
 
-// String returns "file:line: field: message" with the parts that are known.
+// String returns "file:line: field: message". It leaves out the parts that are not known.
 func (f Fault) String() string {
 	var b strings.Builder
 	if f.File != "" {
@@ -75,7 +76,7 @@ func (fs *Faults) AddItem(field, item, format string, args ...any) {
 	*fs = append(*fs, Fault{Field: field, Item: item, Message: fmt.Sprintf(format, args...)})
 }
 
-// Sort orders the faults by line; those without a line come first.
+// Sort sorts the faults by line. Those without a line come first.
 func (fs Faults) Sort() {
 	slices.SortStableFunc(fs, func(f, g Fault) int { return cmp.Compare(f.Line, g.Line) })
 }

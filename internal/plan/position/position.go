@@ -22,10 +22,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// MaxFile bounds one file in bytes.
+// MaxFile is the largest size of one file in bytes.
 const MaxFile = 1 << 20
 
-// Bounds of one file after its aliases are expanded: without them, one page can expand to gigabytes.
+// Bounds of one file after its aliases are expanded. Without them, a file of one page can expand to gigabytes.
 const (
 	mostValues    = 100_000
 	mostDepth     = 64
@@ -79,7 +79,7 @@ func (n *Node) At(path ...string) *Node {
 	return n
 }
 
-// With returns a copy of the mapping n with a text added under key, which must be new.
+// With returns a copy of the mapping n with a text added under key. The mapping must not have the key yet.
 func (n *Node) With(key, text string) *Node {
 	copied := *n
 	copied.Keys = append(slices.Clone(n.Keys), Key{key, n.Line})
@@ -99,12 +99,13 @@ func (n *Node) ScalarAt(path ...string) string {
 type Source struct {
 	// Name is the name of the file in faults.
 	Name, Text string
-	// in names the key whose value is the text, "" for a whole file. offset is the number of lines before the text.
+	// in is the prefix of messages that names the key whose value is the text, "" for a whole file. offset is the
+	// number of lines before the text.
 	in     string
 	offset int
 }
 
-// Within returns the Source of YAML that is the text of a key's value in file.
+// Within returns the Source for YAML that is the value of a key in file.
 func Within(file, key string, value *Node) Source {
 	src := Source{Name: file, Text: value.Text, in: "in " + key + ": ", offset: value.Line - 1}
 	if value.Block {
@@ -129,7 +130,7 @@ func Parse(src Source, faults *Faults) []*Node {
 			return documents
 		}
 		if err != nil {
-			line, message := syntaxError(err)
+			line, message := yamlErrorDetails(err)
 			p.addFault(line, "", "is not YAML: %s", message)
 			return documents
 		}
@@ -147,8 +148,8 @@ func Parse(src Source, faults *Faults) []*Node {
 
 var yamlLine = pattern.New(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError returns the line and the message of an error of the YAML library.
-func syntaxError(err error) (line int, message string) {
+// yamlErrorDetails returns the line and the message of an error that the YAML library has returned.
+func yamlErrorDetails(err error) (line int, message string) {
 	message = yamlLine.ReplaceAllString(err.Error(), "")
 	line = 1
 	if m := yamlLine.FindStringSubmatch(err.Error()); len(m) == 2 && m[1] != "" {
@@ -183,7 +184,8 @@ func aliasTarget(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// convertNode converts n, with aliases replaced by their targets. path is the path of n in the file.
+// convertNode returns n as a Node, with aliases replaced by their targets. path is the path of n in the file, and depth
+// is how deep n is nested.
 func (p *parser) convertNode(n *yaml.Node, path string, depth int) *Node {
 	line := n.Line
 	n = aliasTarget(n)
@@ -217,7 +219,8 @@ func (p *parser) convertNode(n *yaml.Node, path string, depth int) *Node {
 	return t
 }
 
-// fillMapping stores the keys and values of the mapping n in t. The mapping's own keys override keys from a merge (<<).
+// fillMapping stores the keys and values of the mapping n in t. Keys of the mapping itself override keys from a merge
+// (<<). A key that is given twice is a fault, and its last value counts.
 func (p *parser) fillMapping(t *Node, n *yaml.Node, path string, depth int) {
 	var merges []*Node
 	lines := map[string]int{}

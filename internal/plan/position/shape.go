@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// JSON Schemas of values. YAML has many texts without quotes, so a number or a boolean may be a text.
+// JSON Schemas of values. Many texts need no quotes in YAML, so a number or a boolean may be a text.
 var (
 	Duration    = AnyOf(Pattern(`^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$|^0$`), map[string]any{"const": 0})
 	Rate        = AnyOf(atLeastZero, Pattern(`^[0-9.]+([eE][+-]?[0-9]+)?[kKmMgGtT]?$`))
@@ -36,7 +36,8 @@ func Size(high int) map[string]any {
 	return AnyOf(Whole(1, high), Pattern(`^[0-9]+(Ki|Mi)?$`))
 }
 
-// Described returns a copy of the schema with a description for editors: help, allowed values and default ("" for none).
+// Described returns a copy of the schema with a description for editors. It has help, the allowed values and the
+// default value usual; "" leaves out either.
 func Described(schema map[string]any, help, allowed, usual string) map[string]any {
 	text := strings.ReplaceAll(help, "`", "")
 	if allowed != "" {

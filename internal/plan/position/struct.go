@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Struct returns a Read that stores a mapping in the struct that at points to, by the names in its yaml tags. Its fields may
-// be texts, numbers, booleans, types with UnmarshalText, mappings of names to texts, and pointers to, lists of and structs
-// of these. The fields of an embedded struct are fields of the struct that contains it.
+// Struct returns a Read that stores a mapping in the struct that at points to. The names in the yaml tags are the keys.
+// Fields may be texts, numbers, booleans, types with UnmarshalText, and mappings of names to texts. They may also be
+// structs of, pointers to and lists of these. The fields of an embedded struct are fields of the struct that contains
+// it.
 func (d *Decoder) Struct(at any) Read { return d.Within(d.Keys(at)) }
 
-// Keys returns the keys of the struct that at points to, so that a caller can add other keys of the same mapping.
+// Keys returns the keys of the struct that at points to. A caller can add other keys of the same mapping.
 func (d *Decoder) Keys(at any) Keys {
 	known, v := Keys{}, reflect.ValueOf(at).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
@@ -24,7 +25,7 @@ func (d *Decoder) Keys(at any) Keys {
 	return known
 }
 
-// readInto reads n into v. A null leaves v as it is.
+// readInto reads n into v, or adds a fault. A null leaves v unchanged.
 func (d *Decoder) readInto(field string, n *Node, v reflect.Value) {
 	if n.Kind == Null {
 		return
@@ -56,11 +57,11 @@ func (d *Decoder) readInto(field string, n *Node, v reflect.Value) {
 			v.Set(reflect.Append(v, one))
 		})
 	default:
-		d.scalarInto(field, n, v)
+		d.readScalarInto(field, n, v)
 	}
 }
 
-func (d *Decoder) scalarInto(field string, n *Node, v reflect.Value) {
+func (d *Decoder) readScalarInto(field string, n *Node, v reflect.Value) {
 	s, ok := d.Scalar(field, n)
 	if !ok {
 		return

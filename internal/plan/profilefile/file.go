@@ -16,8 +16,8 @@ import (
 // kindProfile is the kind of the files that describe a user's own dataplane.
 const kindProfile = "Profile"
 
-// Profile is a user's own dataplane: a profile file. Its tags define the keys: name, help, allowed words and default.
-// The reader, the JSON Schema and the reference page are derived from them.
+// Profile is the content of a profile file, which describes a user's own dataplane. Its tags define the keys: name,
+// help, allowed words and default. The reader, the JSON Schema and the reference page are derived from them.
 type Profile struct {
 	Name     string `yaml:"name" help:"name in reports and plans: small letters, digits, - and ." need:"yes"`
 	Title    string `yaml:"title" help:"name for people"`
@@ -33,8 +33,8 @@ type Profile struct {
 	Dir string `yaml:"-"`
 }
 
-// Path converts a path in the file, which is relative to the file's directory, to a path relative to the working directory. It
-// returns an absolute path unchanged.
+// Path converts a path that the file names to a path relative to the working directory. In the file, paths are relative
+// to its directory. Path returns an absolute path unchanged.
 func (o Profile) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -42,23 +42,24 @@ func (o Profile) Path(name string) string {
 	return filepath.Join(o.Dir, name)
 }
 
-// ChangesPods reports whether the file changes pods in other ways than by its CNI plugins. It is false for a nil Profile.
+// ChangesPods reports whether the file changes pods by other means than its CNI plugins. It returns false for a nil
+// Profile.
 func (o *Profile) ChangesPods() bool {
 	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b program) bool { return b.Dev == "pods" }))
 }
 
-// cni is a network configuration and the plugins that it names.
+// cni is a network configuration list with the plugins that it names.
 type cni struct {
 	Bin       string `yaml:"bin" help:"directory with the plugin binaries, relative to this file" need:"yes"`
 	Conflist  string `yaml:"conflist" help:"network configuration list: its JSON, or a file relative to this file; variables are replaced" need:"yes"`
 	Addresses string `yaml:"addresses" help:"where pods have their addresses: in a range of their node, or on the network of the nodes" words:"node,underlay" usual:"node"`
 	Routes    *bool  `yaml:"routes" help:"add a route to the pods of each other node" usual:"true without based-on and with addresses: node"`
-	// LeavesDevices means that a pod's devices are only removed with its namespace.
+	// LeavesDevices means that the plugins do not remove a pod's devices, which end with its namespace.
 	LeavesDevices bool `yaml:"leaves-devices" help:"DEL leaves the devices of a pod, which end with its namespace; it must remove all else" usual:"false"`
 	Timeout       span `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
-// Place lists what a profile file adds to the network namespace of a node or a pod. The lab adds it after the dataplane
+// Place has what a profile file adds to the network namespace of a node or a pod. The lab adds it when the dataplane
 // and its rules are complete.
 type Place struct {
 	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
@@ -78,7 +79,7 @@ type route struct {
 	MTU int    `yaml:"mtu" help:"MTU of the route in bytes"`
 }
 
-// program is a BPF program of an object file, and the device that it is attached to.
+// program is a BPF program in an object file, with the device to which it is attached.
 type program struct {
 	File    string `yaml:"file" help:"object file, relative to this file" need:"yes"`
 	Program string `yaml:"program" help:"name of the program in the file" need:"yes"`
@@ -86,7 +87,7 @@ type program struct {
 	Hook    string `yaml:"hook" help:"side of the device" words:"ingress,egress" need:"yes"`
 }
 
-// node has the changes and the programs of each node.
+// node has the changes on each node, and the programs that run there.
 type node struct {
 	Place
 	Prepare  []string `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
@@ -114,7 +115,7 @@ type ready struct {
 	Within  span   `yaml:"within" help:"time that it may take" usual:"10s"`
 }
 
-// pod has the changes of each pod.
+// pod has the changes in each pod.
 type pod struct {
 	Place
 	MTU int `yaml:"mtu" help:"MTU of the pods' devices in bytes"`
@@ -160,13 +161,13 @@ type expectedTunnel struct {
 	Tracked  *bool  `yaml:"tracked" help:"conntrack tracks the packets of the tunnel on the nodes at both ends"`
 }
 
-// clients are the words of Expect.Paths and Expect.Datagrams for the client address that a server sees.
+// clients are the possible values in Expect.Paths and Expect.Datagrams. They say which client address a server sees.
 var clients = []string{"any", "own", "node", "tunnel", "first-of-range"}
 
-// span is a length of time as text, such as 10s.
+// span is a duration whose text form is like 10s.
 type span time.Duration
 
-// UnmarshalText parses a length of time above 0, at most maxSpan.
+// UnmarshalText parses a duration. It fails unless the duration is above 0 and at most maxSpan.
 func (s *span) UnmarshalText(b []byte) error {
 	d, err := position.ParseDuration(string(b))
 	if err == nil && (d <= 0 || d > maxSpan) {
@@ -176,7 +177,7 @@ func (s *span) UnmarshalText(b []byte) error {
 	return err
 }
 
-// maxSpan bounds the lengths of time in a profile file.
+// maxSpan is the longest duration in a profile file.
 const maxSpan = 5 * time.Minute
 
 // Or returns s, or usual if s is zero.
@@ -187,25 +188,25 @@ func (s span) Or(usual time.Duration) time.Duration {
 	return time.Duration(s)
 }
 
-// Default lengths of time of a profile file.
+// Default durations of a profile file.
 const (
 	DefaultTimeout = 10 * time.Second
 	DefaultStop    = 2 * time.Second
 )
 
-// Supports reports whether the dataplane supports a version of IP, 4 or 6.
+// Supports reports whether the dataplane supports the version of IP family, 4 or 6.
 func (o Profile) Supports(family int) bool {
 	return len(o.Families) == 0 || slices.Contains(o.Families, family)
 }
 
-// variable is a text that profile files refer to as ${name}, and commands as an environment variable.
+// variable is a text that profile files use as ${name}, and commands as an environment variable.
 type variable struct {
 	Name, Help string
 	// Peer means that the variable exists only in commands of node.join.
 	Peer bool
 }
 
-// Variables are all variables of profile files. They have the names of the recipes' variables where those exist.
+// Variables are all variables of profile files. Where a recipe has the same variable, the name is the same.
 var Variables = []variable{
 	{Name: "node", Help: "name of the node, such as node-1"},
 	{Name: "node-ip", Help: "address of the node on the underlay"},
@@ -225,10 +226,10 @@ var Variables = []variable{
 	{Name: "peer-cidr", Help: "range of the other node's pods", Peer: true},
 }
 
-// Env returns the name of the environment variable that has the value in commands.
+// Env returns the name of the environment variable that commands use for v, such as NODE_IP.
 func (v variable) Env() string { return strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_")) }
 
-// Expand replaces ${name} in text by the values.
+// Expand returns text with each ${name} replaced by the value of name. A name without a value stays as it is.
 func Expand(text string, values map[string]string) string {
 	for name, value := range values {
 		text = strings.ReplaceAll(text, "${"+name+"}", value)
@@ -236,7 +237,8 @@ func Expand(text string, values map[string]string) string {
 	return text
 }
 
-// ParseFeatures parses features of a device, such as rx-gro=off,tx-gso-list=on.
+// ParseFeatures parses features of a device, such as rx-gro=off,tx-gso-list=on. It fails for a part that is not
+// FEATURE=on or FEATURE=off.
 func ParseFeatures(text string) (map[string]bool, error) {
 	all := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {

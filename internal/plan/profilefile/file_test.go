@@ -198,7 +198,7 @@ func FuzzReadOwn(f *testing.F) {
 	f.Add(ownFiles()["dir/mine.yaml"])
 	f.Add(ownHead + "name: a\nnode: {daemons: [{}], rules: '${x}'}\nexpect: {attach: {gateway: 1}}\n")
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, faults := readText("f.yaml", text)
+		_, faults := readProfile("f.yaml", text)
 		_ = faults.Error()
 	})
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Of returns the profile that a source describes. If its conflist is a file, the text of the file replaces the name. It fails
-// with Faults.
+// Of returns the profile that a source describes. If its conflist is the name of a file, the text of that file replaces
+// the name. It fails with position.Faults.
 func Of(s plan.OwnSource) (Profile, error) {
-	o, faults := readText(s.File, s.Text)
+	o, faults := readProfile(s.File, s.Text)
 	if o.CNI != nil && !isInline(o.CNI.Conflist) {
 		if i := slices.IndexFunc(s.Parts, func(p plan.OwnPart) bool { return p.Text != "" }); i >= 0 {
 			o.CNI.Conflist = s.Parts[i].Text
@@ -31,8 +31,9 @@ func Of(s plan.OwnSource) (Profile, error) {
 // isInline reports whether a conflist is JSON and not the name of a file.
 func isInline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
 
-// Load reads the profile files that the variants of a plan name, by the function read. It returns the plan with the names of
-// their profiles in place of the files, and with the files in Own. The Faults list what is wrong in any of the files.
+// Load reads the profile files that the variants of a plan name, with the function read. The plan that it returns has
+// the names of the profiles in place of the files, and the files in Own. The Faults list what is wrong in any of the
+// files.
 func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, position.Faults) {
 	l := loader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
 	p.Profiles = each.Of(p.Profiles, l.resolveVariant)
@@ -57,8 +58,8 @@ type loader struct {
 	faults  position.Faults
 }
 
-// resolveVariant returns v with the name of its profile in place of a profile file, which it loads once. It returns v unchanged if
-// the file has faults.
+// resolveVariant returns v with its profile file replaced by the name of the profile. It loads each file once. If the
+// file has faults, it returns v unchanged.
 func (l *loader) resolveVariant(v plan.Variant) plan.Variant {
 	file := v.File()
 	if file == "" {
@@ -75,11 +76,12 @@ func (l *loader) resolveVariant(v plan.Variant) plan.Variant {
 	return v.Named(name)
 }
 
-// loadFile reads a file and the files that it names. It returns the name of the profile, "" after a fault.
+// loadFile reads a profile file and the files that it names. It returns the name of the profile, or "" if there is a
+// fault.
 func (l *loader) loadFile(file string) string {
 	b, err := l.read(file)
 	if err != nil {
-		l.faults = append(l.faults, position.Fault{File: file, Message: "cannot be read: " + withoutPath(err)})
+		l.faults = append(l.faults, position.Fault{File: file, Message: "cannot be read: " + messageWithoutPath(err)})
 		return ""
 	}
 	s := plan.OwnSource{File: file, Text: string(b), SHA256: sha256Hex(b)}
@@ -100,14 +102,14 @@ func (l *loader) loadFile(file string) string {
 	return s.Name
 }
 
-// readParts reads the files that a profile file names, and returns them sorted, each once. It adds a fault for a file that
-// cannot be read, and for a conflist that is invalid.
+// readParts reads the files that a profile file names. It returns them sorted and without duplicates. It adds a fault
+// for a file that cannot be read, and for an invalid conflist.
 func (l *loader) readParts(o Profile, c checker) []plan.OwnPart {
 	var parts []plan.OwnPart
 	add := func(field, name string, keep bool) string {
 		b, err := l.read(o.Path(name))
 		if err != nil {
-			c.addFault(field, "%s cannot be read: %s", name, withoutPath(err))
+			c.addFault(field, "%s cannot be read: %s", name, messageWithoutPath(err))
 			return ""
 		}
 		part := plan.OwnPart{File: name, SHA256: sha256Hex(b)}
@@ -123,7 +125,7 @@ func (l *loader) readParts(o Profile, c checker) []plan.OwnPart {
 			text = add("cni.conflist", o.CNI.Conflist, true)
 		}
 		if text != "" {
-			types, err := conflistTypes(text)
+			types, err := pluginNames(text)
 			if err != nil {
 				c.addFault("cni.conflist", "%s", err)
 			}
@@ -159,7 +161,7 @@ func (l *loader) readParts(o Profile, c checker) []plan.OwnPart {
 	return slices.CompactFunc(parts, func(a, b plan.OwnPart) bool { return a.File == b.File })
 }
 
-// relativeProgram returns the program of a command if it is a path relative to the profile file, else "".
+// relativeProgram returns the program of a command if it is a path relative to the profile file, and "" otherwise.
 func relativeProgram(command string) string {
 	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(command), "exec "))
 	if len(words) == 0 || !strings.HasPrefix(words[0], "./") && !strings.HasPrefix(words[0], "../") {
@@ -168,13 +170,13 @@ func relativeProgram(command string) string {
 	return words[0]
 }
 
-// Changed returns an error if a profile file of the plan, or a file that it names, has changed since the plan was made or
-// cannot be read. The error names the first such file.
+// Changed returns an error if a profile file of the plan, or a file that it names, cannot be read or has changed since
+// the plan was made. The error names the first such file.
 func Changed(p plan.Plan, read func(name string) ([]byte, error)) error {
 	same := func(file, sum string) error {
 		b, err := read(file)
 		if err != nil {
-			return fmt.Errorf("profile file: %s cannot be read: %s", file, withoutPath(err))
+			return fmt.Errorf("profile file: %s cannot be read: %s", file, messageWithoutPath(err))
 		}
 		if now := sha256Hex(b); now != sum {
 			return advice.With(fmt.Errorf("%s has changed since the run began: its SHA-256 was %.12s, and is %.12s", file, sum, now),
@@ -200,8 +202,8 @@ func sha256Hex(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// withoutPath returns the text of an error of the file system without the path, which the caller already names.
-func withoutPath(err error) string {
+// messageWithoutPath returns the message of a file system error without the path, which the caller's message has already.
+func messageWithoutPath(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err.Error()

@@ -20,9 +20,9 @@ import (
 
 var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// readText parses the text of a profile file. name is the file's name in faults; its directory is the base of relative
-// paths. The Faults do not cover the files that the text names.
-func readText(name, text string) (Profile, position.Faults) {
+// readProfile parses the text of a profile file and returns its faults. name is the file's name in faults. Its directory
+// is the base of relative paths. The Faults do not cover the files that the text names.
+func readProfile(name, text string) (Profile, position.Faults) {
 	o, d := parseProfile(name, text)
 	return o, d.Faults()
 }
@@ -57,8 +57,8 @@ type checker struct {
 	root int
 }
 
-// addFault adds a fault of a field at its line, or at the line of the nearest field that contains it. It does nothing for a
-// field that already has a fault.
+// addFault adds a fault of a field at its line, or at the line of the nearest field that contains it. If the field has
+// a fault already, it does nothing.
 func (c checker) addFault(field, format string, args ...any) {
 	if c.d.Spoiled(field) {
 		return
@@ -78,7 +78,8 @@ func (c checker) addFault(field, format string, args ...any) {
 	c.d.Fault(line, field, format, args...)
 }
 
-// checkTags checks v and everything within it by the struct tags: need for required keys, words for the allowed words of a text.
+// checkTags adds faults for the fields of v, and of everything within it, that contradict their struct tags. need is
+// for required keys, and words lists the allowed words of a text.
 func (c checker) checkTags(field string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -111,7 +112,7 @@ func (c checker) checkCombination(o Profile) {
 		c.addFault("name", "%q is not a name: want small letters, digits, - and .", o.Name)
 	}
 	if o.BasedOn != "" {
-		c.basedOn(o)
+		c.checkBasedOn(o)
 	}
 	for _, f := range o.Families {
 		if f != 4 && f != 6 {
@@ -132,7 +133,7 @@ func (c checker) checkCombination(o Profile) {
 	}
 }
 
-func (c checker) basedOn(o Profile) {
+func (c checker) checkBasedOn(o Profile) {
 	switch base, ok := profile.Lookup(o.BasedOn); {
 	case !ok:
 		c.addFault("based-on", "unknown profile %q%s", o.BasedOn, advice.DidYouMean(o.BasedOn, profile.Names()))
@@ -174,7 +175,7 @@ func (c checker) checkPlace(field string, p Place) {
 	}
 }
 
-// SysctlPath returns the name of a kernel parameter as a path below /proc/sys. A name with slashes is a path already.
+// SysctlPath returns the path of a kernel parameter below /proc/sys. A name with slashes is a path already.
 func SysctlPath(name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -184,8 +185,8 @@ func SysctlPath(name string) string {
 
 var reference = pattern.New(`\$\{([^}]*)\}`)
 
-// checkVariables adds a fault for each unknown variable of a text, and for each variable that only commands of node.join have.
-// Commands are not checked, because they have variables of the shell.
+// checkVariables adds a fault for each unknown variable of a text, and for each variable that exists only in commands
+// of node.join. It is not for commands, because they have variables of the shell.
 func (c checker) checkVariables(field, text string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
@@ -240,9 +241,9 @@ func (c checker) checkExpect(x Expect) {
 	}
 }
 
-// conflistTypes returns the names of the plugins that a network configuration list runs: the plugins of the list, and
-// their ipam.
-func conflistTypes(text string) ([]string, error) {
+// pluginNames returns the names of the plugins that a network configuration list runs: those in the list, and their
+// ipam plugins. It fails for an invalid list.
+func pluginNames(text string) ([]string, error) {
 	var list struct {
 		Name    string `json:"name"`
 		Plugins []struct {

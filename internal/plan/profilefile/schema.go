@@ -11,14 +11,14 @@ import (
 
 // key describes one key of a profile file, for the reference page.
 type key struct {
-	// Key is the path of the key; [] follows the key of a list of mappings.
+	// Key is the path of the key. A [] follows the key of a list of mappings.
 	Key, Help string
 	// Values describes the possible values. Usual is the default.
 	Values, Usual string
 	Need          bool
 }
 
-// Keys returns the keys of profile files in the order of the documents.
+// Keys returns the keys of profile files in the order in which documents list them.
 func Keys() []key {
 	keys := []key{
 		{Key: "apiVersion", Help: "version of the format", Values: plan.APIVersion, Need: true},
@@ -31,7 +31,7 @@ func keysOf(prefix string, t reflect.Type) []key {
 	var keys []key
 	for _, f := range keyFields(t) {
 		inner := f.Type
-		k := key{Key: prefix + f.Tag.Get("yaml"), Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: valuesOf(f)}
+		k := key{Key: prefix + f.Tag.Get("yaml"), Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: describeValues(f)}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
@@ -54,8 +54,8 @@ func keyFields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous || f.Tag.Get("yaml") == "-" })
 }
 
-// valuesOf returns a text that describes the possible values of a key.
-func valuesOf(f reflect.StructField) string {
+// describeValues returns a text that describes the possible values of a key.
+func describeValues(f reflect.StructField) string {
 	if words := f.Tag.Get("words"); words != "" {
 		return strings.ReplaceAll(words, ",", ", ")
 	}

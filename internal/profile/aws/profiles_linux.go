@@ -23,15 +23,16 @@ func podExpectation(signs dataplane.Signs) dataplane.Expectation {
 	}
 }
 
-// marks has the mark of connections by path: connections that leave the VPC, or entered by the first interface, have the
-// mark. Others, also those to Services, do not.
+// marks maps a path to the mark of its connections. Connections have policy.AWSMark if they leave the VPC or entered by
+// the first interface. All others have none, including those to Services.
 var marks = map[plan.Path]uint32{
 	dataplane.PodPodSame: 0, dataplane.PodPodCross: 0, dataplane.PodSvcLocal: 0, dataplane.PodSvcRemote: 0,
 	dataplane.PodExternal: policy.AWSMark, dataplane.ExtPortLocal: policy.AWSMark, dataplane.ExtPortRemote: policy.AWSMark,
 }
 
-// leave has the device, by path, through which the client's node (or the node that the client entered) sends packets of pods
-// at the second interface. A pod reaches Services by its own interface. Packets with the mark leave by the first interface.
+// leave maps a path to the device by which a node sends packets of pods at the second interface. That node is the
+// client's, or the node that the client entered. A pod reaches Services by its own interface. Packets with the mark
+// leave by the first interface.
 var leave = map[plan.Path]string{
 	dataplane.PodPodCross: secondDevice, dataplane.PodHostCross: secondDevice, dataplane.PodSvcRemote: secondDevice,
 	dataplane.PodExternal: dataplane.NIC, dataplane.ExtPortLocal: dataplane.NIC, dataplane.ExtPortRemote: dataplane.NIC,

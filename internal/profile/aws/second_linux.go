@@ -11,9 +11,9 @@ import (
 //
 //	pod eth0 ── eni1a2b3c4d5e6 ─ node's stack, ip rules, table 2 ─ eth1 ── router of the VPC ── eth1 ─ … ── eth0 pod
 //
-// A second routing rule for each pod sends what the pod sends to the table of the interface. That table has only a default
-// route by the VPC's router. What is for the pod arrives at eth1. Connections with AWSMark still use the first interface,
-// because the rule for the mark precedes those of the pods.
+// A second routing rule for each pod sends the pod's packets to the table of the interface. That table has only a
+// default route by the VPC's router. Packets for the pod arrive at eth1. Connections with AWSMark still use the first
+// interface, because the rule for the mark precedes those of the pods.
 type second struct{ vpc }
 
 // The second interface: its device, and its routing table, which has the number of the interface.

@@ -15,9 +15,9 @@ import (
 //
 //	pod eth0 ── eni1a2b3c4d5e6 ─ node's stack, ip rules ─ eth0 ── VPC ── eth0 ─ node's stack, ip rules ─ eni… ── eth0 pod
 //
-// A pod has a /32 and one way out, 169.254.1.1, which no device has. The pod has a permanent neighbour entry for it
-// with the MAC address of the node's end. Each pod has a host route, and a routing rule before all others. Every route
-// lookup of the node walks these rules.
+// A pod has a /32 and one gateway, 169.254.1.1, which no device has. The pod has a permanent neighbour entry for the
+// gateway with the MAC address of the node's end. Each pod has a host route, and a routing rule before all others.
+// Every route lookup of the node walks these rules.
 //
 // Pods have addresses of the VPC, so nothing is encapsulated. The VPC answers ARP requests for a pod with the MAC
 // address of its node's interface; here nodes have permanent entries instead.

@@ -15,8 +15,8 @@ import (
 //
 //	pod eth0 ── azv1a2b3c4d5e6 (proxy ARP) ─ node's stack ─ eth0 ── Azure's network ── eth0 ─ node's stack ─ azv… ── eth0 pod
 //
-// A pod has one way out, 169.254.1.1, which no device has; the node's end answers for it. Each pod has a host route.
-// The plugin also adds the answer to the pod's neighbour table, in a state that the kernel probes. Here the pod sends
+// A pod has one gateway, 169.254.1.1, which no device has; the node's end answers for it. Each pod has a host route.
+// The plugin also adds that answer to the pod's neighbour table, in a state that the kernel probes. Here the pod sends
 // an ARP request.
 type transparent struct{ dataplane.Nothing }
 

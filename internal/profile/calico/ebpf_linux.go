@@ -76,7 +76,7 @@ func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
 		}
 		things = append(things, list)
 	}
-	return append(things, dropUnused(n, link.ProtocolCalico)...)
+	return append(things, blackholeRoutes(n, link.ProtocolCalico)...)
 }
 
 func (calicoBPF) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
@@ -97,7 +97,7 @@ func (c calicoBPF) JoinNodes(from, to dataplane.Node) []link.Thing {
 			return link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, OnLink: true, Protocol: link.ProtocolCalico}
 		})...)
 	}
-	return append(things, routesOverVXLAN(from, to)...)
+	return append(things, vxlanRoutes(from, to)...)
 }
 
 func (calicoBPF) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
@@ -123,8 +123,8 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	}
 	err = dataplane.Run(
 		func() error { return c.addPodsAndRoutes(plane, p) },
-		func() error { return policeCalico(plane, p) },
-		func() error { return serveCalico(plane, p) },
+		func() error { return addPolicies(plane, p) },
+		func() error { return addServices(plane, p) },
 		func() error { return routeServices(p) },
 		func() error { return plane.AttachCgroup(group) },
 	)
@@ -133,30 +133,30 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	}
 	return dataplane.Programs{
 		Closer: plane, Counters: plane.Counters,
-		Serve:    func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
-		Withdraw: func(list []service.Service) error { return withdrawCalico(plane, p, list) },
-		Deny:     func(in bool) error { return denyCalico(plane, p, in) },
+		Serve:    func(list []service.Service) error { p.Services = list; return addServices(plane, p) },
+		Withdraw: func(list []service.Service) error { return removeServices(plane, p, list) },
+		Deny:     func(in bool) error { return setChurnPolicy(plane, p, in) },
 		Connect: func(count int) (int, error) {
 			return plane.Connect(count, func(i int) (from, to netip.AddrPort) { return dataplane.Standing(p.Node, i) })
 		},
-		Pods: podsOf(plane, p),
+		Pods: podPrograms(plane, p),
 	}, nil
 }
 
-func workloadOf(pod dataplane.Pod) ebpf.Workload {
+func podWorkload(pod dataplane.Pod) ebpf.Workload {
 	return ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true}
 }
 
-// podsOf returns the functions that add pods to a running node and remove them. Other nodes have routes to the node's blocks,
-// so their tables need no entries for its pods.
-func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
+// podPrograms returns the functions that add pods to a running node and remove them. Other nodes have routes to the node's
+// blocks, so their tables need no entries for its pods.
+func podPrograms(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	return &dataplane.PodPrograms{
-		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workloadOf(pod)) },
+		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(podWorkload(pod)) },
 		Police: func(pod dataplane.Pod) error {
 			if p.Policies == 0 {
 				return nil
 			}
-			return policePod(plane, p, pod)
+			return addPodPolicies(plane, p, pod)
 		},
 		Remove: func(pod dataplane.Pod) error { return plane.RemoveWorkload(pod.HostDevice) },
 	}
@@ -170,7 +170,7 @@ func (c calicoBPF) addPodsAndRoutes(plane *ebpf.Node, p dataplane.Programming) e
 		remote = ebpf.RemoteWorkload
 	}
 	for _, pod := range n.Pods {
-		if err := plane.AddWorkload(workloadOf(pod)); err != nil {
+		if err := plane.AddWorkload(podWorkload(pod)); err != nil {
 			return err
 		}
 	}
@@ -189,8 +189,8 @@ func (c calicoBPF) addPodsAndRoutes(plane *ebpf.Node, p dataplane.Programming) e
 	return nil
 }
 
-// policeCalico creates the sets of all policies, and generates the programs of every pod with the policies that select it.
-func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
+// addPolicies creates the sets of all policies, and generates the programs of every pod with the policies that select it.
+func addPolicies(plane *ebpf.Node, p dataplane.Programming) error {
 	for i := range p.Policies + p.PoliciesUnselected {
 		if err := plane.SetIPSet(uint64(i+1), []netip.Prefix{dataplane.Single(p.Stranger(i))}); err != nil {
 			return err
@@ -200,29 +200,29 @@ func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 		return nil
 	}
 	for _, pod := range p.Node.Pods {
-		if err := policePod(plane, p, pod); err != nil {
+		if err := addPodPolicies(plane, p, pod); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// policePod generates the programs of a pod with the policies that select it.
-func policePod(plane *ebpf.Node, p dataplane.Programming, pod dataplane.Pod) error {
-	return setRules(plane, pod, policiesOf(p))
+// addPodPolicies generates the programs of a pod with the policies that select it.
+func addPodPolicies(plane *ebpf.Node, p dataplane.Programming, pod dataplane.Pod) error {
+	return setRules(plane, pod, policyRules(p))
 }
 
 func setRules(plane *ebpf.Node, pod dataplane.Pod, rules []ebpf.Rule) error {
 	return plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules})
 }
 
-// denyCalico adds the policy that churn creates to every pod, or removes it if in is false. It generates the programs of the
-// pods again.
-func denyCalico(plane *ebpf.Node, p dataplane.Programming, in bool) error {
+// setChurnPolicy adds the policy that churn creates to every pod, or removes it if in is false. It generates the programs of
+// the pods again.
+func setChurnPolicy(plane *ebpf.Node, p dataplane.Programming, in bool) error {
 	var rules []ebpf.Rule
 	switch {
 	case p.Policies > 0:
-		rules = policiesOf(p)
+		rules = policyRules(p)
 	case in:
 		rules = []ebpf.Rule{{Allow: true}}
 	}
@@ -237,8 +237,8 @@ func denyCalico(plane *ebpf.Node, p dataplane.Programming, in bool) error {
 	return nil
 }
 
-// policiesOf returns the rules of the policies that select every pod.
-func policiesOf(p dataplane.Programming) []ebpf.Rule {
+// policyRules returns the rules of the policies that select every pod.
+func policyRules(p dataplane.Programming) []ebpf.Rule {
 	var rules []ebpf.Rule
 	for i := range p.Policies - 1 {
 		rules = append(rules, ebpf.Rule{Allow: true, Proto: ebpf.TCP, Set: uint64(i + 1)})
@@ -253,12 +253,12 @@ func calicoProtocol(s service.Service) ebpf.Proto {
 	return ebpf.TCP
 }
 
-// withdrawCalico removes all frontends of Services from the tables of the programs.
-func withdrawCalico(plane *ebpf.Node, p dataplane.Programming, list []service.Service) error {
+// removeServices removes all frontends of Services from the tables of the programs.
+func removeServices(plane *ebpf.Node, p dataplane.Programming, list []service.Service) error {
 	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, calicoProtocol(s)) })
 }
 
-func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {
+func addServices(plane *ebpf.Node, p dataplane.Programming) error {
 	for _, s := range p.Services {
 		vip, outside := p.Frontends(s)
 		entry := ebpf.Service{Proto: calicoProtocol(s), LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: dataplane.Affinity(s)}

@@ -15,11 +15,11 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ wireguard.cali ─ UDP 51820 ─ eth0 ── switch ── ...
 //
-// A routing rule sends every packet to table 1 first, except packets with the mark of WireGuard itself. That table routes to
-// the pods and tunnel addresses of other nodes by wireguard.cali. For those of this node it has throw routes, so that the
-// main table follows. The device of the encapsulation and its routes in the main table remain, but no packet between
-// encrypting nodes uses them. Addresses of nodes are not in table 1: packets between nodes, and from pods to other nodes, are
-// not encrypted.
+// A routing rule sends every packet to table 1 first, except packets with the mark of WireGuard itself. That table
+// routes to the pods and tunnel addresses of other nodes by wireguard.cali. For those of this node it has throw routes,
+// so that the main table follows. The device of the encapsulation and its routes in the main table remain, but no
+// packet between encrypting nodes uses them. Addresses of nodes are not in table 1: packets between nodes, and from
+// pods to other nodes, are not encrypted.
 type encrypted struct{ calico }
 
 // Felix's settings of WireGuard: priority and table of the routing rule, mark, port and overhead. The mark is the first bit
@@ -74,8 +74,8 @@ func (e encrypted) Rules(n dataplane.Node, others []dataplane.Node) policy.Node 
 	return rules
 }
 
-// withEncryption returns the entry e with the unencrypted dataplane plain, and with WireGuard as a possible encryption.
-func withEncryption(e dataplane.Entry, plain calico) dataplane.Entry {
+// encryptableEntry returns e with plain as its unencrypted dataplane, and with an entry for encryption by WireGuard.
+func encryptableEntry(e dataplane.Entry, plain calico) dataplane.Entry {
 	x := e.Expect
 	x.TunnelTracked, x.Diverted = true, "99 not fwmark 0x200000/0x200000 lookup 1"
 	x.Served = dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded)

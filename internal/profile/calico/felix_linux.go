@@ -27,7 +27,7 @@ type calico struct {
 // blockSize is the number of addresses in a block that Calico assigns to a node: a /26, or in IPv6 a /122.
 const blockSize = 1 << blockLeft
 
-// blockLeft is the number of bits of an address that number the addresses within a block.
+// blockLeft is the number of low bits in which the addresses of a block differ.
 const blockLeft = 6
 
 // blockAt returns the block that begins with address number first of p, counted from 0.
@@ -71,13 +71,13 @@ func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	ArrangePods(n, pods, 1, mtu)
 }
 
-// dropUnused returns the routes that drop packets to unused addresses of the node's own blocks.
-func dropUnused(n dataplane.Node, protocol int) []link.Thing {
+// blackholeRoutes returns the routes that drop packets to unused addresses of the node's own blocks.
+func blackholeRoutes(n dataplane.Node, protocol int) []link.Thing {
 	return each.Of(n.Blocks, func(b netip.Prefix) link.Thing { return link.Route{To: b, Blackhole: true, Protocol: protocol} })
 }
 
-// routesOverVXLAN returns the routes of from to the blocks of to, by the VXLAN device.
-func routesOverVXLAN(from, to dataplane.Node) []link.Thing {
+// vxlanRoutes returns the routes of from to the blocks of to, by the VXLAN device.
+func vxlanRoutes(from, to dataplane.Node) []link.Thing {
 	var routes []link.Thing
 	for _, b := range to.Blocks {
 		routes = append(routes, link.Route{
@@ -94,9 +94,9 @@ func ArrangePods(n *dataplane.Node, pods, first, mtu int) {
 
 func (c calico) Prepare(n dataplane.Node) []link.Thing {
 	if c.vxlan {
-		return append(dataplane.PrepareVXLAN(n), dropUnused(n, link.ProtocolCalico)...)
+		return append(dataplane.PrepareVXLAN(n), blackholeRoutes(n, link.ProtocolCalico)...)
 	}
-	return dropUnused(n, link.ProtocolBird)
+	return blackholeRoutes(n, link.ProtocolBird)
 }
 
 func (calico) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
@@ -142,7 +142,7 @@ func caliSettings(p dataplane.Pod) link.Settings {
 
 func (c calico) JoinNodes(from, to dataplane.Node) []link.Thing {
 	if c.vxlan {
-		return append(dataplane.JoinVXLAN(from, to), routesOverVXLAN(from, to)...)
+		return append(dataplane.JoinVXLAN(from, to), vxlanRoutes(from, to)...)
 	}
 	routes := each.Of(to.Blocks, func(b netip.Prefix) link.Thing {
 		return link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: link.ProtocolBird}

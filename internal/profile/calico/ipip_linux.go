@@ -16,8 +16,8 @@ import (
 //
 //	pod eth0 ── cali1a2b3c4d5e6 ─ node's stack with Calico's chains ─ tunl0 ─ IP protocol 4 ─ eth0 ── switch ── ...
 //
-// tunl0 is a device of the kernel, and the address of the other node is the next hop of its route. If the kernel does not
-// support it, tunl0 is one end of a veth pair with a program that encapsulates its packets, and another program at eth0
+// tunl0 is a device of the kernel, and the address of the other node is the next hop of its route. If the kernel lacks
+// such devices, a veth pair replaces tunl0. Then a program at tunl0 encapsulates packets, and a program at eth0
 // decapsulates them. The packets on the wire are the same, but outer packets do not pass the node's own rules.
 type calicoIPIP struct{ calico }
 
@@ -42,7 +42,7 @@ func (calicoIPIP) Prepare(n dataplane.Node) []link.Thing {
 		link.Step(func(at *link.Handle) error { return prepareTunl0(n, at) }),
 		link.Address{Dev: tunl0, Addr: dataplane.Single(n.Tunnel.Addr)},
 	}
-	return append(things, dropUnused(n, link.ProtocolBird)...)
+	return append(things, blackholeRoutes(n, link.ProtocolBird)...)
 }
 
 // prepareTunl0 creates the kernel's device, or the pair that replaces it.
@@ -72,7 +72,7 @@ func (c calicoIPIP) Rules(n dataplane.Node, others []dataplane.Node) policy.Node
 
 // Program loads the programs that encapsulate if a veth pair replaces the kernel's tunl0; otherwise it does nothing.
 func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
-	standIn, err := tunl0StandsIn(p)
+	standIn, err := isTunl0Replaced(p)
 	if err != nil || !standIn {
 		return dataplane.Programs{}, err
 	}
@@ -90,8 +90,8 @@ func (calicoIPIP) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	return dataplane.Programs{Closer: tunnel, Counters: tunnel.Counters, StandIn: ipipStandIn}, nil
 }
 
-// tunl0StandsIn reports whether a veth pair replaces the kernel's tunl0. It fails if the device does not exist.
-func tunl0StandsIn(p dataplane.Programming) (bool, error) {
+// isTunl0Replaced reports whether a veth pair replaces the kernel's tunl0. It fails if the device does not exist.
+func isTunl0Replaced(p dataplane.Programming) (bool, error) {
 	devices, err := link.At(p.NS, (*link.Handle).Devices)
 	if err != nil {
 		return false, err

@@ -6,14 +6,14 @@ import (
 
 // Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
-	withEncryption(dataplane.Entry{Profile: "calico-vxlan", Expect: overVXLAN}, calico{vxlan: true}),
-	withEncryption(dataplane.Entry{Profile: "calico-underlay", Expect: dataplane.Expectation{
+	encryptableEntry(dataplane.Entry{Profile: "calico-vxlan", Expect: overVXLAN}, calico{vxlan: true}),
+	encryptableEntry(dataplane.Entry{Profile: "calico-underlay", Expect: dataplane.Expectation{
 		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.NodeAddress), dataplane.HairpinNode, dataplane.Masqueraded),
 		Attach:    &Attach,
 		Blackhole: dataplane.ProtocolBird,
 		Remote:    &dataplane.Route{Device: "eth0", Protocol: dataplane.ProtocolBird},
 	}}, calico{}),
-	withEncryption(dataplane.Entry{Profile: "calico-nftables", Expect: overVXLAN}, calico{vxlan: true, nft: true}),
+	encryptableEntry(dataplane.Entry{Profile: "calico-nftables", Expect: overVXLAN}, calico{vxlan: true, nft: true}),
 	{Profile: "calico-ipip", Dataplane: calicoIPIP{}, Expect: dataplane.Expectation{
 		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded),
 		Attach:    &Attach,

@@ -58,7 +58,7 @@ const (
 	// proxyRule is the priority of the agent's routing rule for its proxy, toProxy the mark of packets for the proxy.
 	proxyRule = 9
 	toProxy   = 0x200
-	// markKind is the mask of the bits of a mark that have the kind of a packet.
+	// markKind is the mask of the bits of a mark that tell the kind of a packet.
 	markKind = 0xf00
 )
 
@@ -106,7 +106,7 @@ func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 			// of rules for every route lookup.
 			link.Rule{Priority: proxyRule, Mark: toProxy, Mask: markKind})
 	}
-	things = append(things, toCiliumHost(n, n.PodCIDR))
+	things = append(things, ciliumHostRoute(n, n.PodCIDR))
 	if c.overlay {
 		// Unlike in other CNIs, the device has the wire's MTU; routes have the smaller one.
 		things = append(things, link.VXLAN{Name: n.Tunnel.Device, MAC: n.Tunnel.MAC, MTU: n.MTU, Port: n.Tunnel.Port})
@@ -114,9 +114,9 @@ func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 	return things
 }
 
-// toCiliumHost returns a route through cilium_host. In IPv4 the next hop is the address of cilium_host itself, which IPv6
+// ciliumHostRoute returns a route through cilium_host. In IPv4 the next hop is the address of cilium_host itself, which IPv6
 // does not allow.
-func toCiliumHost(n dataplane.Node, to netip.Prefix) link.Route {
+func ciliumHostRoute(n dataplane.Node, to netip.Prefix) link.Route {
 	r := link.Route{To: to, Dev: ciliumHost, Source: n.Gateway()}
 	if !n.IPv6() {
 		r.Via = n.Gateway()
@@ -164,7 +164,7 @@ func (c ciliumPlane) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handl
 
 func (c ciliumPlane) JoinNodes(from, to dataplane.Node) []link.Thing {
 	if c.overlay {
-		r := toCiliumHost(from, to.PodCIDR)
+		r := ciliumHostRoute(from, to.PodCIDR)
 		r.MTU = from.Tunnel.MTU
 		return []link.Thing{r}
 	}
@@ -181,7 +181,7 @@ const policySpare = 64
 // lbSpare is how many additional entries the tables of Services can hold, for later changes.
 const lbSpare = 1024
 
-func (c ciliumPlane) loadOptions(p dataplane.Programming) cilium.Options {
+func (c ciliumPlane) programOptions(p dataplane.Programming) cilium.Options {
 	o := cilium.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.Gateway(), Wire: dataplane.NIC, Overlay: p.Node.Tunnel.Device,
 		Pair: [2]string{ciliumHost, ciliumNet}, Legacy: c.legacy, Masquerade: p.Node.Cluster,
@@ -209,15 +209,15 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	if err != nil {
 		return dataplane.Programs{}, err
 	}
-	plane, err := cilium.Load(c.loadOptions(p))
+	plane, err := cilium.Load(c.programOptions(p))
 	if err != nil {
 		return dataplane.Programs{}, err
 	}
 	err = dataplane.Run(
 		func() error { return c.addEndpoints(plane, p.Node) },
-		func() error { return policePods(plane, p) },
+		func() error { return addPolicies(plane, p) },
 		func() error { return c.addRemoteNodes(plane, p.Others) },
-		func() error { return serveCilium(plane, p) },
+		func() error { return addServices(plane, p) },
 		func() error { return plane.AttachCgroup(group) },
 	)
 	if err != nil {
@@ -225,9 +225,9 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	}
 	return dataplane.Programs{
 		Closer: plane, Counters: plane.Counters,
-		Serve:    func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
-		Withdraw: func(list []service.Service) error { return withdrawCilium(plane, p, list) },
-		Deny:     func(in bool) error { return denyCilium(plane, p, in) },
+		Serve:    func(list []service.Service) error { p.Services = list; return addServices(plane, p) },
+		Withdraw: func(list []service.Service) error { return removeServices(plane, p, list) },
+		Deny:     func(in bool) error { return setChurnPolicy(plane, p, in) },
 		Connect: func(count int) (int, error) {
 			return plane.Connect(count, func(i int) (from, to netip.AddrPort) { return dataplane.Standing(p.Node, i) })
 		},
@@ -254,8 +254,8 @@ func (c ciliumPlane) podEndpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	return e
 }
 
-// podPrograms returns the functions that add pods to a running node and remove them. The id of an added pod is its identity, since the
-// ids from 1 belong to the pods that the node began with.
+// podPrograms returns the functions that add pods to a running node and remove them. The id of an added pod is its
+// identity, because the ids from 1 belong to the pods that the node began with.
 func (c ciliumPlane) podPrograms(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	id := func(pod dataplane.Pod) uint16 { return uint16(podIdentity(pod.Addr.Addr())) }
 	return &dataplane.PodPrograms{
@@ -264,10 +264,10 @@ func (c ciliumPlane) podPrograms(plane *cilium.Node, p dataplane.Programming) *d
 			if p.Policies == 0 {
 				return nil
 			}
-			return plane.SetPolicy(id(pod), rulesOf(p))
+			return plane.SetPolicy(id(pod), policyRules(p))
 		},
 		Remove: func(pod dataplane.Pod) error { return plane.RemoveEndpoint(id(pod)) },
-		Learn:  func(o dataplane.Node, pod dataplane.Pod) error { return c.learnPod(plane, o, pod) },
+		Learn:  func(o dataplane.Node, pod dataplane.Pod) error { return c.addRemotePod(plane, o, pod) },
 		Forget: func(_ dataplane.Node, pod dataplane.Pod) error {
 			return plane.DeleteIPCache(dataplane.Single(pod.Addr.Addr()))
 		},
@@ -277,12 +277,12 @@ func (c ciliumPlane) podPrograms(plane *cilium.Node, p dataplane.Programming) *d
 // localIdentities is the smallest of Cilium's identities for addresses outside the cluster.
 const localIdentities = 1 << 24
 
-// policePods adds the policies that select every pod to each pod's own table. Policies that select no pod have no entries.
-func policePods(plane *cilium.Node, p dataplane.Programming) error {
+// addPolicies adds the policies that select every pod to each pod's own table. Policies that select no pod have no entries.
+func addPolicies(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
 	}
-	rules := rulesOf(p)
+	rules := policyRules(p)
 	for i := range p.Node.Pods {
 		if err := plane.SetPolicy(uint16(i+1), rules); err != nil {
 			return err
@@ -291,8 +291,8 @@ func policePods(plane *cilium.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// rulesOf returns the policies that select every pod, in both directions.
-func rulesOf(p dataplane.Programming) []cilium.Rule {
+// policyRules returns the policies that select every pod, in both directions.
+func policyRules(p dataplane.Programming) []cilium.Rule {
 	var rules []cilium.Rule
 	for _, egress := range []bool{false, true} {
 		for i := range p.Policies - 1 {
@@ -305,11 +305,11 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 	return rules
 }
 
-// addRemoteNodes adds the addresses of the other nodes, of their devices cilium_host and of their pods, each with its identity, to
-// the programs' tables. With IPsec it also adds the numbers of the nodes.
+// addRemoteNodes adds the addresses of the other nodes, of their devices cilium_host and of their pods to the programs'
+// tables, each with its identity. With IPsec it also adds the numbers of the nodes.
 func (c ciliumPlane) addRemoteNodes(plane *cilium.Node, others []dataplane.Node) error {
 	if c.ipsec {
-		if err := announceNodes(plane, others); err != nil {
+		if err := addNodeNumbers(plane, others); err != nil {
 			return err
 		}
 	}
@@ -317,11 +317,11 @@ func (c ciliumPlane) addRemoteNodes(plane *cilium.Node, others []dataplane.Node)
 		if err := plane.SetIPCache(dataplane.Single(o.Addr.Addr()), cilium.RemoteNode, netip.Addr{}); err != nil {
 			return err
 		}
-		if err := plane.SetIPCache(dataplane.Single(o.Gateway()), cilium.RemoteNode, c.tunnelTo(o)); err != nil {
+		if err := plane.SetIPCache(dataplane.Single(o.Gateway()), cilium.RemoteNode, c.tunnelEndpoint(o)); err != nil {
 			return err
 		}
 		for _, pod := range o.Pods {
-			if err := c.learnPod(plane, o, pod); err != nil {
+			if err := c.addRemotePod(plane, o, pod); err != nil {
 				return err
 			}
 		}
@@ -329,21 +329,21 @@ func (c ciliumPlane) addRemoteNodes(plane *cilium.Node, others []dataplane.Node)
 	return nil
 }
 
-// learnPod adds the identity of a pod of another node.
-func (c ciliumPlane) learnPod(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
-	return plane.SetIPCache(pod.Addr, cilium.Identity(podIdentity(pod.Addr.Addr())), c.tunnelTo(o))
+// addRemotePod adds the identity of a pod of another node.
+func (c ciliumPlane) addRemotePod(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
+	return plane.SetIPCache(pod.Addr, cilium.Identity(podIdentity(pod.Addr.Addr())), c.tunnelEndpoint(o))
 }
 
-// tunnelTo returns the address of node o if packets for its pods are encapsulated or encrypted by IPsec, and otherwise an
-// invalid address.
-func (c ciliumPlane) tunnelTo(o dataplane.Node) netip.Addr {
+// tunnelEndpoint returns the address of node o if packets for its pods are encapsulated or encrypted by IPsec, and otherwise
+// an invalid address.
+func (c ciliumPlane) tunnelEndpoint(o dataplane.Node) netip.Addr {
 	if c.overlay || c.ipsec { // IPsec finds the node by it
 		return o.Addr.Addr()
 	}
 	return netip.Addr{}
 }
 
-func serveCilium(plane *cilium.Node, p dataplane.Programming) error {
+func addServices(plane *cilium.Node, p dataplane.Programming) error {
 	for _, s := range p.Services {
 		vip, outside := p.Frontends(s)
 		local, remote := dataplane.Backends(s)
@@ -361,13 +361,13 @@ func serveCilium(plane *cilium.Node, p dataplane.Programming) error {
 	return nil
 }
 
-// withdrawCilium removes all frontends of Services from the tables of the programs.
-func withdrawCilium(plane *cilium.Node, p dataplane.Programming, list []service.Service) error {
+// removeServices removes all frontends of Services from the tables of the programs.
+func removeServices(plane *cilium.Node, p dataplane.Programming, list []service.Service) error {
 	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, ciliumProtocol(s)) })
 }
 
-// denyCilium adds the policy that churn creates to every pod, or removes it if in is false: an entry in each direction.
-func denyCilium(plane *cilium.Node, p dataplane.Programming, in bool) error {
+// setChurnPolicy adds the policy that churn creates to every pod, or removes it if in is false: an entry in each direction.
+func setChurnPolicy(plane *cilium.Node, p dataplane.Programming, in bool) error {
 	for i := range p.Node.Pods {
 		for _, egress := range []bool{false, true} {
 			r := cilium.Rule{Egress: egress, Proto: cilium.TCP, Port: policy.ChurnedPort, Deny: true}

@@ -34,7 +34,8 @@ const (
 	fromProxyTable = 2005
 )
 
-// Arrange lowers the MTUs of pods and tunnel by the encryption's overhead, and adds WireGuard's device, which has no address.
+// Arrange lowers the MTUs of pods and tunnel by the encryption's overhead, and adds WireGuard's device, which has no
+// address.
 func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
 	e.ciliumPlane.Arrange(n, number, pods)
 	n.Below = n.Tunnel
@@ -82,9 +83,9 @@ func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
 	})
 }
 
-// withEncryption returns the entry e with the unencrypted dataplane plain, and with the possible encryptions: WireGuard, and
-// IPsec too if plain routes natively.
-func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
+// encryptableEntry returns e with plain as its unencrypted dataplane, and with an entry for encryption by WireGuard. If
+// plain routes natively, it also has an entry for IPsec.
+func encryptableEntry(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	x, sealed := e.Expect, plain
 	sealed.wireguard, x.RouteMTU = true, true
 	e.Dataplane = plain
@@ -97,7 +98,7 @@ func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	}
 	e.Encrypted = map[condition.Encryption]dataplane.Entry{condition.EncryptionWireGuard: {Dataplane: encrypted{sealed}, Expect: x}}
 	if !plain.overlay {
-		e.Encrypted[condition.EncryptionIPsec] = byIPsec(x, plain)
+		e.Encrypted[condition.EncryptionIPsec] = ipsecEntry(x, plain)
 	}
 	return e
 }

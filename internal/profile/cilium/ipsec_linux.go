@@ -35,7 +35,8 @@ const (
 	forwardPriority, dropPriority = 0xb9f, 100
 )
 
-// The bits of marks that states and policies compare, and set.
+// Masks of the bits of a mark. States and policies compare the bits of outMask and inMask, and states set those of
+// setOutMask.
 const (
 	outMask    = 0xffffff00
 	inMask     = 0xffff0f00
@@ -85,8 +86,8 @@ func (i ipsec) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{IPsec: true}}
 }
 
-// announceNodes adds the numbers of the other nodes to the programs' tables.
-func announceNodes(plane *cilium.Node, others []dataplane.Node) error {
+// addNodeNumbers adds the numbers of the other nodes to the programs' tables.
+func addNodeNumbers(plane *cilium.Node, others []dataplane.Node) error {
 	for _, o := range others {
 		for _, a := range []netip.Addr{o.Addr.Addr(), o.Gateway()} {
 			if err := plane.SetNode(a, uint16(nodeNumber(o)>>16)); err != nil {
@@ -97,8 +98,8 @@ func announceNodes(plane *cilium.Node, others []dataplane.Node) error {
 	return nil
 }
 
-// byIPsec returns the entry of a profile that encrypts with IPsec. x is its expectation with WireGuard.
-func byIPsec(x dataplane.Expectation, plain ciliumPlane) dataplane.Entry {
+// ipsecEntry returns the entry of a profile that encrypts with IPsec. x is its expectation with WireGuard.
+func ipsecEntry(x dataplane.Expectation, plain ciliumPlane) dataplane.Entry {
 	plain.ipsec = true
 	programs := *x.Programs
 	// Decrypted packets reach the pod from cilium_host, and the stack forwards packets that are encrypted.

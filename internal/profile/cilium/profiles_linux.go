@@ -6,10 +6,11 @@ import (
 
 // Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
-	withEncryption(dataplane.Entry{Profile: "cilium-vxlan", Expect: dataplane.Expectation{
+	encryptableEntry(dataplane.Entry{Profile: "cilium-vxlan", Expect: dataplane.Expectation{
 		Identity: podIdentity, RouteMTU: true,
-		// A node reaches pods of other nodes only by the tunnel, so packets from pods to other nodes have the node's address.
-		Served: dataplane.Paths(bySockets(dataplane.FirstOfRange, dataplane.FirstOfRange, dataplane.FirstOfRange), dataplane.Masqueraded),
+		// A node reaches pods of other nodes only by the tunnel, so packets from pods to other nodes have the node's
+		// address.
+		Served: dataplane.Paths(clientsByPath(dataplane.FirstOfRange, dataplane.FirstOfRange, dataplane.FirstOfRange), dataplane.Masqueraded),
 		Attach: &dataplane.Attachment{Gateway: dataplane.FirstAddress, SameTTL: 63, CrossTTL: 63},
 		Remote: &dataplane.Route{Device: "cilium_host"},
 		Programs: &dataplane.ExpectedPrograms{
@@ -17,8 +18,8 @@ var Profiles = []dataplane.Entry{
 			Entered: "there external plain, node-1 vxlan udp 8472 vni 2; back node-1 plain, node-2 vxlan udp 8472 vni BACKEND",
 		},
 	}}, ciliumPlane{overlay: true}),
-	withEncryption(dataplane.Entry{Profile: "cilium-native", Expect: dataplane.Expectation{
-		Untouched: true, Served: bySockets(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.NodeAddress), Attach: &attach,
+	encryptableEntry(dataplane.Entry{Profile: "cilium-native", Expect: dataplane.Expectation{
+		Untouched: true, Served: clientsByPath(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.NodeAddress), Attach: &attach,
 		Remote: &dataplane.Route{Device: "eth0"},
 		Programs: &dataplane.ExpectedPrograms{
 			VIP: "nowhere", Doorstep: dataplane.NoPackets, Option: "none",
@@ -26,7 +27,7 @@ var Profiles = []dataplane.Entry{
 		},
 	}}, ciliumPlane{}),
 	{Profile: "cilium-native-legacy", Dataplane: ciliumPlane{legacy: true}, Expect: dataplane.Expectation{
-		TrackedBetween: true, Served: bySockets(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.NodeAddress),
+		TrackedBetween: true, Served: clientsByPath(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.NodeAddress),
 		// Two stacks forward, and the delivery to the pod counts as a hop too.
 		Attach: &dataplane.Attachment{Gateway: dataplane.FirstAddress, SameTTL: 63, CrossTTL: 61},
 		Remote: &dataplane.Route{Device: "eth0"},
@@ -36,7 +37,7 @@ var Profiles = []dataplane.Entry{
 		},
 	}},
 	{Profile: "cilium-native-dsr", Dataplane: ciliumPlane{dsr: true}, Expect: dataplane.Expectation{
-		Untouched: true, Served: bySockets(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.OwnAddress), Attach: &attach,
+		Untouched: true, Served: clientsByPath(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.OwnAddress), Attach: &attach,
 		Remote: &dataplane.Route{Device: "eth0"},
 		Programs: &dataplane.ExpectedPrograms{
 			VIP: "nowhere", Doorstep: dataplane.NoPackets, Option: "tcp syn, udp", Maglev: true,
@@ -44,7 +45,7 @@ var Profiles = []dataplane.Entry{
 		},
 	}},
 	{Profile: "cilium-netkit", Dataplane: ciliumPlane{netkit: true}, Expect: dataplane.Expectation{
-		Untouched: true, Served: bySockets(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.NodeAddress), Attach: &attach,
+		Untouched: true, Served: clientsByPath(dataplane.FirstOfRange, dataplane.NodeAddress, dataplane.NodeAddress), Attach: &attach,
 		Remote: &dataplane.Route{Device: "eth0"},
 		Programs: &dataplane.ExpectedPrograms{
 			// A packet that a pod of the node sends does not enter by a device, so redirect_peer cannot take it.
@@ -54,10 +55,11 @@ var Profiles = []dataplane.Entry{
 	}},
 }
 
-// bySockets returns the paths of Cilium with the client that the server sees. Sockets translate Services before the first
-// packet, so packets of a pod to itself never leave it. near is what a node's own pods see as the node's address, far what
-// pods of other nodes see. entry is what a backend sees as the external client, if the client entered another node.
-func bySockets(near, far, entry dataplane.Client) dataplane.Clients {
+// clientsByPath maps each path of Cilium to the client that the server sees. Sockets translate Services before the first
+// packet, so packets of a pod to itself never leave it. near is the address of the node that its own pods see, far the
+// address that pods of other nodes see. entry is the address that a backend sees if an external client entered by
+// another node.
+func clientsByPath(near, far, entry dataplane.Client) dataplane.Clients {
 	return dataplane.Paths(dataplane.Direct, dataplane.Entering(near, far), dataplane.Unmasqueraded, dataplane.Clients{
 		dataplane.ExtPortLocal: dataplane.OwnAddress, dataplane.ExtPortRemote: entry, dataplane.PodExternal: dataplane.NodeAddress, dataplane.PodSelf: dataplane.OwnAddress,
 	})

@@ -11,8 +11,8 @@ var Profiles = []dataplane.Entry{
 	{Profile: "kindnetd", Dataplane: kindnetd{}, Expect: podExpectation(dataplane.FirstAddress, dataplane.FirstOfRange)},
 }
 
-// podExpectation returns the expectation for pods with this kind of gateway. near is the client address by which pods see their own
-// node.
+// podExpectation returns the expectation for pods with this kind of gateway. near is the address by which pods see
+// their own node.
 func podExpectation(gateway dataplane.Gateway, near dataplane.Client) dataplane.Expectation {
 	return dataplane.Expectation{
 		Tracked: true,

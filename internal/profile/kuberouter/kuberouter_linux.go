@@ -49,7 +49,8 @@ func (kubeRouter) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	for _, o := range others {
 		c.Subnets, c.NodeAddrs = append(c.Subnets, o.PodCIDR), append(c.NodeAddrs, o.Addr.Addr())
 	}
-	// kube-router keeps pods in a map without order. The first pods are in the middle here, which is where a pod is on average.
+	// kube-router keeps pods in a map without order. The first pods are in the middle here, which is where a pod is on
+	// average.
 	half := len(n.Pods) / 2
 	for _, p := range slices.Concat(n.Pods[half:], n.Pods[:half]) {
 		c.Pods = append(c.Pods, policy.LocalPod{Name: p.Name, Addr: p.Addr.Addr()})

@@ -29,7 +29,8 @@ func (Bridge) Arrange(n *dataplane.Node, number, pods int) {
 	ArrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
 }
 
-// ArrangeVeths adds pods with veths and the addresses of n.PodCIDR from number 2, with this prefix length.
+// ArrangeVeths adds pods with veths. Their addresses are those of n.PodCIDR from number 2, with a prefix length of
+// bits.
 func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 	n.AddPods(pods, mtu, "veth", 8, func(i int) netip.Prefix {
 		return netip.PrefixFrom(dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i), bits)
@@ -38,18 +39,18 @@ func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 
 func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(PodBridge, n, n.MTU) }
 
-// PrepareBridge returns a bridge with the address of the pods' gateway, and the step that makes iptables see bridged packets. The
-// step fails if the kernel lacks br_netfilter.
+// PrepareBridge returns a bridge with the address of the pods' gateway, and the step that makes iptables see bridged
+// packets. The step fails if the kernel lacks br_netfilter.
 func PrepareBridge(name string, n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
-		link.Step(func(at *link.Handle) error { return bridgeNetfilter(n, at) }),
+		link.Step(func(at *link.Handle) error { return enableBridgeNetfilter(n, at) }),
 		link.Bridge{Name: name, MAC: dataplane.PodMAC(gw), MTU: mtu, MulticastSnooping: true},
 		link.Address{Dev: name, Addr: netip.PrefixFrom(gw, n.PodCIDR.Bits())},
 	}
 }
 
-func bridgeNetfilter(n dataplane.Node, at *link.Handle) error {
+func enableBridgeNetfilter(n dataplane.Node, at *link.Handle) error {
 	list := link.Settings{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1"}}
 	if n.IPv6() {
 		list = append(list, netns.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1"})
@@ -104,11 +105,11 @@ func (Bridge) NotServed(p plan.Path) string {
 	if p.To == plan.Self {
 		return "the bridge plugin's default has no hairpin: cni0 does not let a packet out of the port that it came in by"
 	}
-	return noMasquerade(p)
+	return noMasqueradeReason(p)
 }
 
-// noMasquerade returns why plugins that do not masquerade do not serve a path, "" if they do.
-func noMasquerade(p plan.Path) string {
+// noMasqueradeReason returns why plugins that do not masquerade do not serve a path, "" if they do.
+func noMasqueradeReason(p plan.Path) string {
 	if p.From == plan.Pod && p.To == plan.External {
 		return "pod addresses are not masqueraded, and hosts outside have no route to them"
 	}

@@ -27,5 +27,5 @@ func (ipvlan) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []li
 }
 
 func (ipvlan) NotServed(p plan.Path) string {
-	return notServedOnNIC(p, "an ipvlan", "an ipvlan device in l2 mode and the node that it stands on do not see each other's ARP requests")
+	return unservedReason(p, "an ipvlan", "an ipvlan device in l2 mode and the node that it stands on do not see each other's ARP requests")
 }

@@ -21,15 +21,15 @@ func (macvlan) Arrange(n *dataplane.Node, number, pods int) { ArrangeOnUnderlay(
 // ArrangeOnUnderlay adds pods with addresses of the nodes' own network.
 func ArrangeOnUnderlay(n *dataplane.Node, number, pods int) {
 	for i := range pods {
-		addr := onUnderlay(n.Addr.Addr(), number, dataplane.FirstPod+i)
+		addr := underlayAddr(n.Addr.Addr(), number, dataplane.FirstPod+i)
 		n.Pods = append(n.Pods, dataplane.Pod{
 			Name: dataplane.PodName(n, i), Addr: netip.PrefixFrom(addr, n.Addr.Bits()), MAC: dataplane.PodMAC(addr), MTU: n.MTU,
 		})
 	}
 }
 
-// onUnderlay returns the address of a pod on the underlay: 172.18.node.pod, or fd00:172:18::node:pod.
-func onUnderlay(node netip.Addr, number, pod int) netip.Addr {
+// underlayAddr returns the address of a pod on the underlay: 172.18.node.pod, or fd00:172:18::node:pod.
+func underlayAddr(node netip.Addr, number, pod int) netip.Addr {
 	b := node.AsSlice()
 	if node.Is6() {
 		b[13], b[15] = byte(number), byte(pod)
@@ -45,7 +45,7 @@ func (macvlan) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []l
 }
 
 func (macvlan) NotServed(p plan.Path) string {
-	return notServedOnNIC(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
+	return unservedReason(p, "a macvlan", "a macvlan device in bridge mode cannot talk to the node that it stands on")
 }
 
 // Announced returns the address of a pod on the underlay, with the settings by which the kernel announces it to its
@@ -63,9 +63,9 @@ func NoServices(p plan.Path, kind string) string {
 	return ""
 }
 
-// notServedOnNIC returns why a path is not served if the pods' devices are on the node's NIC, "" if it is. kind is the kind of
-// device. ownNode is the reason for paths between a node and its own pods.
-func notServedOnNIC(p plan.Path, kind, ownNode string) string {
+// unservedReason returns why a path is not served if the pods' devices are on the node's NIC, "" if it is. kind is the
+// kind of device. ownNode is the reason for paths between a node and its own pods.
+func unservedReason(p plan.Path, kind, ownNode string) string {
 	if reason := NoServices(p, kind); reason != "" {
 		return reason
 	}

@@ -37,4 +37,4 @@ func (PTP) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 
 func (PTP) JoinNodes(from, to dataplane.Node) []link.Thing { return (Bridge{}).JoinNodes(from, to) }
 
-func (PTP) NotServed(p plan.Path) string { return noMasquerade(p) }
+func (PTP) NotServed(p plan.Path) string { return noMasqueradeReason(p) }

@@ -31,7 +31,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Render writes the facts of d, the better direction of each unit, then the trials.
+// Render writes the facts of d, the better direction of each unit, then the trials. It fails if it cannot write to w.
 func Render(w io.Writer, d report.Document) error {
 	a := cmp.Or(d.Analysis, &compare.Analysis{})
 	b := bufio.NewWriter(w)
@@ -53,7 +53,7 @@ var configKey = pattern.New(`^[a-z][a-z0-9_.-]*$`)
 // goNames maps facts to the names that Go's own benchmarks use.
 var goNames = map[string]string{facts.Architecture: "goarch", facts.CPUModel: "cpu"}
 
-// mostValue is the largest width of a configuration value in columns. Readers of the format stop at a line of 64 KiB.
+// mostValue is the largest width of a configuration value, in columns. Readers of the format stop at a line above 64 KiB.
 const mostValue = 2000
 
 // fileConfiguration returns the keys and values of the run. It omits facts that differ between any two runs, because
@@ -77,7 +77,7 @@ func fileConfiguration(d report.Document) [][2]string {
 	return out
 }
 
-// unitMetadata returns a line for each unit of which lower or higher values are better.
+// unitMetadata returns a line for each unit that says whether lower or higher values are better. It omits other units.
 func unitMetadata(a *compare.Analysis) []string {
 	word := map[metric.Better]string{metric.Lower: "lower", metric.Higher: "higher"}
 	var out []string
@@ -152,9 +152,9 @@ var stems = map[string]string{
 	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
 }
 
-// unitOf returns the unit in which metric m is written: "cpu-ns/op" (op is a transaction or request), "cpu-ns/B", "B/s",
-// "rtt-p99-ns". Each metric has a unit of its own, because benchstat makes one table per unit. base is the unit of the
-// recorded values; divide these by size.
+// unitOf returns the unit in which metric m is written, such as "cpu-ns/op", "cpu-ns/B", "B/s" or "rtt-p99-ns". Each metric
+// has a unit of its own, because benchstat makes one table per unit. base is the unit of the recorded values. The caller
+// divides these values by size.
 func unitOf(m, base string) (unit string, size float64) {
 	stem := stems[m]
 	if stem == "" {

@@ -30,7 +30,8 @@ func Name(f report.Figure) string {
 	return Slug(strings.Join(parts, " "))
 }
 
-// Slug converts s into at most 120 lower-case letters, digits and hyphens, which are safe in any file name.
+// Slug converts s into a name of at most 120 characters that is safe for any file system. The name has only lower-case
+// letters, digits and hyphens.
 func Slug(s string) string {
 	var b strings.Builder
 	gap := false
@@ -49,8 +50,8 @@ func Slug(s string) string {
 	return b.String()[:min(most, b.Len())]
 }
 
-// All returns the figures of a document in reading order: the answer as bars, the figures of sections with Lead, those of
-// tables, and those of the other sections.
+// All returns the figures of a document in reading order. They are the answer as bars, the figures of sections with Lead,
+// those of tables, and those of the other sections.
 func All(d report.Document) []report.Figure {
 	s := d.Series()
 	var out, after []report.Figure
@@ -83,5 +84,5 @@ func Tables(d report.Document) []report.Figure {
 	return out
 }
 
-// Apart reports whether a figure belongs to no table.
+// Apart reports whether a figure belongs neither to a table nor to the answer.
 func Apart(f report.Figure) bool { return f.Kind != Answer && f.Kind != Heat && f.Kind != Dots }

@@ -35,7 +35,7 @@ func glanceBars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 			if e.Cell != nil {
 				row.Series = s[e.Cell.Profile]
 			}
-			row.Bars = append(row.Bars, entryBar(e, longestBar(sum, j), bestValue(sum, j)))
+			row.Bars = append(row.Bars, entryBar(e, largestValue(sum, j), bestValue(sum, j)))
 		}
 		b.Rows = append(b.Rows, row)
 	}
@@ -61,8 +61,8 @@ func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 	return out
 }
 
-// longestBar returns the largest value of a column, the ends of intervals included.
-func longestBar(sum report.Summary, j int) float64 {
+// largestValue returns the largest value of column j, including the upper ends of intervals.
+func largestValue(sum report.Summary, j int) float64 {
 	most := 0.0
 	for _, r := range sum.Rows {
 		if c := r.Entries[j].Cell; c != nil && r.Entries[j].Kind == report.Value {
@@ -74,7 +74,7 @@ func longestBar(sum report.Summary, j int) float64 {
 	return most
 }
 
-// bestValue returns the value of the best dataplane of a column; NaN if no dataplane is better than another.
+// bestValue returns the value of the best dataplane of column j; NaN if no dataplane is better than another.
 func bestValue(sum report.Summary, j int) float64 {
 	for _, r := range sum.Rows {
 		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
@@ -84,8 +84,8 @@ func bestValue(sum report.Summary, j int) float64 {
 	return math.NaN()
 }
 
-// entryBar returns the bar of an entry. most is the value of the longest bar. The colour depends on the verdict; for a
-// worse value also on its ratio to best.
+// entryBar returns the bar of an entry. most is the value of the longest bar. The colour depends on the verdict. The colour
+// of a worse value also depends on its ratio to best.
 func entryBar(e report.Entry, most, best float64) plot.Bar {
 	out := plot.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: plot.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
@@ -107,8 +107,8 @@ func entryBar(e report.Entry, most, best float64) plot.Bar {
 	return out
 }
 
-// Card returns an image to share: the answer as bars, and what was measured. It shows at most 14 profiles. It returns
-// false if Glance does.
+// Card returns an image to share: the answer as bars, and what was measured. It shows at most 14 profiles. It returns false
+// for a document without a table of the summary.
 func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if _, ok = Glance(d, nil, false); !ok {
 		return out, false

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// scaleOf returns one scale for the values of a table.
+// scaleOf returns a scale that fits all values of a table.
 func scaleOf(t report.Table) number.Scale {
 	var medians []float64
 	base := ""
@@ -65,7 +65,7 @@ func Shade(e report.Entry) plot.Color {
 // Steps are the ratios above which a cell or a bar has the next shade. The last shade is for all larger ratios.
 var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
-// ratioShade returns the shade of a ratio, 1 to plot.Levels; 1 if there is no ratio.
+// ratioShade returns the shade of the ratio of a comparison, from 1 to plot.Levels. It returns 1 if x is nil.
 func ratioShade(x *compare.Comparison) int {
 	if x == nil {
 		return 1
@@ -116,7 +116,7 @@ func dotPlots(a *compare.Analysis, t report.Table, s report.Series) []report.Fig
 	return out
 }
 
-// baselineValue returns the median and the name of the baseline in x; NaN and "" without a value.
+// baselineValue returns the median and the name of the baseline in x. It returns NaN and "" if the baseline has no value.
 func baselineValue(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
 	key := x.Key
 	key.Profile = x.Baseline

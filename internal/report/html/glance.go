@@ -22,7 +22,8 @@ func (b *builder) uniqueAnchor(names string) string {
 	return id
 }
 
-// addGlance adds the answer as bars and the image to share to v, if the document has a summary with a table.
+// addGlance sets the lines about the environment, the answer as bars and the image to share in v. The bars and the image are
+// absent if the summary has no table. A failure is kept in b.err.
 func (b *builder) addGlance(v *view) {
 	if b.d.Summary != nil {
 		v.Ground = b.d.Summary.Ground()
@@ -36,7 +37,7 @@ func (b *builder) addGlance(v *view) {
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
 	v.Ground = append(v.Ground, b.d.Summary.Does()...)
-	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided or the baseline. Orange is worse: " + shadeSteps() + ". " + b.d.Validated()
+	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided or the baseline. Orange is worse: " + shadeStepsText() + ". " + b.d.Validated()
 	if s := b.d.Summary; s.Proofs != "" {
 		v.GlanceNote += " Proof: " + s.Proofs + "."
 	}
@@ -54,8 +55,8 @@ func pageIcon() template.URL {
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))
 }
 
-// shadeSteps describes the ratios to the best above which a bar has the next shade of orange.
-func shadeSteps() string {
+// shadeStepsText returns a text with the ratios to the best above which a bar has the next shade of orange.
+func shadeStepsText() string {
 	steps := each.Of(figure.Steps[:], func(s float64) string { return fmt.Sprintf("%gx", s) })
 	return "its next shades begin at " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best"
 }

@@ -37,7 +37,8 @@ var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{"groups": findingGroups, "anchor": anchor}).Parse(pageText))
 })
 
-// Render writes d as a page. Percentile curves require a Collector with Detailed.
+// Render writes d as a page. The page has percentile curves only if the document is from a Collector with Detailed. It fails
+// if a drawing or the page cannot be written.
 func Render(w io.Writer, d report.Document) error {
 	v, err := viewOf(d)
 	if err != nil {

@@ -255,8 +255,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestFirstScreenSaysWhatProfilesDo: functions and proof of each profile stand above the chart, their words below it, and a link to
-// the page has the answer as its title.
+// TestFirstScreenSaysWhatProfilesDo: functions and proof of each profile stand above the chart, their words below it, and a
+// link to the page has the answer as its title.
 func TestFirstScreenSaysWhatProfilesDo(t *testing.T) {
 	page := string(render(t, document(t, reporttest.NinePaths(6))))
 	before, after, _ := strings.Cut(page, `id="glance"`)

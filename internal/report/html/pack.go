@@ -28,14 +28,14 @@ type rawHead struct {
 	Numbers bool   `json:"numbers"`
 }
 
-// rawRow is a cell of the analysis. Keys has the numbers of its profile, path, workload and metric, as in view. Fields has
-// its fields as in the format csv.
+// rawRow is a cell of the analysis. Keys are the numbers of its profile, path, workload and metric, as in view. Fields are
+// those of the format csv.
 type rawRow struct {
 	Keys   [4]int   `json:"keys"`
 	Fields []string `json:"fields"`
 }
 
-// digits is the number of significant digits in the table of all numbers. More digits would compress badly.
+// digits is the number of significant digits in the table of all numbers. More digits would make the page much larger.
 const digits = 6
 
 // allNumbers returns every cell of the analysis as a row, with the columns of the format csv.
@@ -55,7 +55,8 @@ func (b *builder) allNumbers() (heads []rawHead, rows []rawRow) {
 	return heads, rows
 }
 
-// packFigures adds a group of figures to the pack and returns its number; 0 for no figures. A failure is kept in b.err.
+// packFigures adds a group of figures to the pack. It returns the number of the group; 0 if there are no figures. A failure
+// is kept in b.err.
 func (b *builder) packFigures(figures []picture) int {
 	if len(figures) == 0 {
 		return 0

@@ -42,7 +42,7 @@ func (b *builder) tableOf(t report.Table, figures []report.Figure) table {
 			doubts = append(doubts, e.Notes...)
 			row.Cells = append(row.Cells, cell{
 				ID: b.uniqueAnchor(id + " " + r.Label + " " + name), L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
-				Claim: e.Claim(), Notes: b.notesOf(e.Notes),
+				Claim: e.Claim(), Notes: b.footnotesOf(e.Notes),
 			})
 		}
 		out.Rows = append(out.Rows, row)
@@ -51,7 +51,7 @@ func (b *builder) tableOf(t report.Table, figures []report.Figure) table {
 		out.Conclusions = append(out.Conclusions, conclusion{b.path[c.Path], c.Label, c.Text})
 	}
 	slices.Sort(doubts)
-	out.Doubts = b.notesOf(slices.Compact(doubts))
+	out.Doubts = b.footnotesOf(slices.Compact(doubts))
 	var samples []picture
 	for _, f := range figures {
 		if f.Kind == figure.Dots && f.Metric == t.Metric && f.Workload == t.Workload {

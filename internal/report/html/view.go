@@ -32,10 +32,10 @@ type view struct {
 	numbers
 }
 
-// head is the data for the head of the page: for browsers, and for programs that show a preview of a link to the page.
+// head is the data for the head of the page. Browsers use it, and programs that show a preview of a link to the page.
 type head struct {
 	CSP, Title, Description string
-	// Share is the title of such a preview: the first answer, or the page's title.
+	// Share is the title of a preview: the first answer, or else the page's title.
 	Share  string
 	Style  template.CSS
 	Script template.JS
@@ -81,7 +81,7 @@ type numbers struct {
 	Pack         template.HTML
 }
 
-// plain is a section without tables of metrics. ID is its address in the page.
+// plain is a section without tables of metrics. ID is its anchor in the page.
 type plain struct {
 	ID string
 	report.Section
@@ -140,7 +140,7 @@ type conclusion struct {
 	Label, Text string
 }
 
-// column is a path: L is its number, Text has its two ends, Where its locality.
+// column is a path. L is its number, Text has its two ends, and Where has its locality.
 type column struct {
 	L           int
 	Text, Where string
@@ -175,8 +175,8 @@ type pictures struct {
 type part struct {
 	Heading string
 	Figures []picture
-	// Later is the number of the part's group of figures in the pack; Figures is then empty. It is 0 if the part's figures
-	// are not in the pack.
+	// Later is the number of the group of figures in the pack. Figures is then empty. Later is 0 if the figures are not in
+	// the pack.
 	Later int
 }
 
@@ -246,7 +246,7 @@ func viewOf(d report.Document) (view, error) {
 	return v, b.err
 }
 
-// assignNumbers numbers xs from 1 in at.
+// assignNumbers stores the number of each element of xs in at, counting from 1.
 func assignNumbers[T comparable](at map[T]int, xs []T) {
 	for i, x := range xs {
 		at[x] = i + 1
@@ -285,8 +285,8 @@ func (f footnote) Rule() string {
 	return rule
 }
 
-// notesOf returns the footnotes with the numbers ns.
-func (b *builder) notesOf(ns []int) []footnote {
+// footnotesOf returns the footnotes with the numbers ns.
+func (b *builder) footnotesOf(ns []int) []footnote {
 	var out []footnote
 	for _, n := range ns {
 		if n >= 1 && n <= len(b.d.Footnotes) {
@@ -306,7 +306,7 @@ func (b *builder) filters() []filter {
 	return slices.DeleteFunc(all, func(f filter) bool { return len(f.Options) < 2 })
 }
 
-// filterOptions returns the values of a filter, numbered as by assignNumbers.
+// filterOptions returns the values of a filter. They have the same numbers as assignNumbers gives them.
 func filterOptions[T any](xs []T) []option {
 	var out []option
 	for i, x := range xs {

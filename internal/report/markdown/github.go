@@ -23,7 +23,7 @@ func GitHub(w io.Writer, d report.Document) error {
 	case g == nil && d.Summary == nil:
 		return Render(w, d)
 	case g == nil:
-		return githubSummary(w, d)
+		return writeGitHubSummary(w, d)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s cnibench: %s\n", icons[g.State], number.Markdown(g.Headline))
@@ -47,8 +47,8 @@ func GitHub(w io.Writer, d report.Document) error {
 	return err
 }
 
-// githubSummary writes the summary of d.
-func githubSummary(w io.Writer, d report.Document) error {
+// writeGitHubSummary writes the summary of d.
+func writeGitHubSummary(w io.Writer, d report.Document) error {
 	s := d.Summary
 	var b strings.Builder
 	item := func(i report.Item) string { return boldName(i, " ") + number.Markdown(i.Text) }
@@ -70,7 +70,7 @@ func githubSummary(w io.Writer, d report.Document) error {
 	return err
 }
 
-// marks are the words for the verdict on a value compared with the best one.
+// marks has the word for each verdict on a value compared with the best value.
 var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: " worse", compare.Same: " same", compare.Inconclusive: " ?"}
 
 // summaryTable returns the table of a summary; its notes explain how to read it.

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Render writes the whole document as Markdown.
+// Render writes the whole document as Markdown. It fails if it cannot write to w.
 func Render(w io.Writer, d report.Document) error {
 	var p page
 	if d.Title != "" {
@@ -29,7 +29,7 @@ func Render(w io.Writer, d report.Document) error {
 	for _, s := range d.Sections {
 		p.writeSection(s)
 	}
-	p.otherPictures()
+	p.writeOtherPictures()
 	p.writeLegend(d)
 	for _, s := range d.Appendix {
 		p.writeSection(s)
@@ -53,8 +53,8 @@ func (p *page) writePicture(name string) {
 	}
 }
 
-// otherPictures shows the pictures that belong to no table.
-func (p *page) otherPictures() {
+// writeOtherPictures writes the pictures that belong to no table, below a heading of their own.
+func (p *page) writeOtherPictures() {
 	if !slices.ContainsFunc(p.pictures, func(x report.Picture) bool { return x.Apart }) {
 		return
 	}
@@ -110,7 +110,7 @@ func (p *page) writeGrid(g report.Grid) {
 	p.writeBullets(g.Notes)
 }
 
-// Table writes g as a table; nothing if it has no rows.
+// Table writes g as a table. It writes nothing if g has no rows.
 func Table(w *strings.Builder, g report.Grid) {
 	var p page
 	if len(g.Labels) > 0 {
@@ -187,7 +187,7 @@ func (p *page) writeConclusions(all []report.Conclusion) {
 	}
 }
 
-// entryText formats an entry: value, spread, ratio and verdict, as far as it has them, with its footnotes.
+// entryText formats an entry with its footnotes. It omits the spread, the ratio or the verdict if the entry has none.
 func entryText(e report.Entry) string {
 	if e.Kind != report.Value {
 		return number.Markdown(e.Text) + e.Marker()
@@ -228,7 +228,7 @@ func (p *page) writeItems(items []report.Item) {
 	}
 }
 
-// boldName returns the name of an item in bold, followed by after, or "" for an item without a name.
+// boldName returns the name of an item in bold, followed by after. It returns "" for an item without a name.
 func boldName(i report.Item, after string) string {
 	if i.Name == "" {
 		return ""

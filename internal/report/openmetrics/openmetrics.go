@@ -84,7 +84,7 @@ var (
 	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share by which two instances of the baseline differ."}
 )
 
-// Render writes the result of d. It fails if a cell has a unit without a base unit.
+// Render writes the result of d. It fails if a cell has a unit without a base unit, or if it cannot write to w.
 func Render(w io.Writer, d report.Document) error {
 	e := &exposition{common: labels{"plan", d.Run.Plan.Name}}
 	if !d.Run.Created.IsZero() {
@@ -102,7 +102,7 @@ func Render(w io.Writer, d report.Document) error {
 	return err
 }
 
-// labels are label names and values in turn.
+// labels has label names and values in turn: a name, its value, the next name.
 type labels []string
 
 // exposition is the text written so far. Families have the same order in every document; a family without samples is
@@ -154,8 +154,8 @@ var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 // escapeText converts untrusted text into a label value or a help text.
 func escapeText(s string) string { return escapes.Replace(number.Clean(s)) }
 
-// addSingle writes a family with one sample. ls are label names and values in turn.
-func (e *exposition) addSingle(f family, v float64, ls ...string) {
+// addSingleSample writes the family f with a single sample of the value v. ls are label names and values in turn.
+func (e *exposition) addSingleSample(f family, v float64, ls ...string) {
 	e.beginFamily(f)
 	e.addSample(v, ls)
 }
@@ -163,7 +163,7 @@ func (e *exposition) addSingle(f family, v float64, ls ...string) {
 // writeRun writes the families about the whole run.
 func (e *exposition) writeRun(d report.Document, a *compare.Analysis) {
 	r := d.Run
-	e.addSingle(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
+	e.addSingleSample(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
 		"seed", strconv.FormatUint(r.Plan.Seed, 10), "reason", r.Reason)
 	e.beginFamily(factInfo)
 	for _, name := range d.Facts.Names() {
@@ -181,8 +181,8 @@ func (e *exposition) writeRun(d report.Document, a *compare.Analysis) {
 	e.addSample(float64(r.Trials-r.Failed), labels{"status", "ok"})
 	e.addSample(float64(r.Failed), labels{"status", "failed"})
 	if r.Wall > 0 {
-		e.addSingle(runWall, r.Wall.Seconds())
-		e.addSingle(runWindow, r.Windows.Seconds())
+		e.addSingleSample(runWall, r.Wall.Seconds())
+		e.addSingleSample(runWindow, r.Windows.Seconds())
 	}
 }
 
@@ -202,7 +202,7 @@ func (e *exposition) writeMetrics(a *compare.Analysis) error {
 		for _, bound := range bounds {
 			e.beginFamily(group.boundFamily(bound.words, bound.help))
 			for _, m := range group.metrics {
-				_, quantile := quantileOf(m)
+				_, quantile := splitQuantile(m)
 				for _, c := range cells[cut{m, group.base}] {
 					if v, ok := bound.of(c); ok {
 						e.addSample(v/bases[group.base].size, append(caseLabels(c.Key), "quantile", quantile))
@@ -214,8 +214,8 @@ func (e *exposition) writeMetrics(a *compare.Analysis) error {
 	return nil
 }
 
-// bounds has the three families of a metric: its value, and both ends of its interval. of returns the number of a cell;
-// false if the cell has too few values for an interval.
+// bounds has the three families of a metric: its value, and both ends of its interval. of returns the number of a cell for
+// the family. It returns false if the cell has too few values for an interval.
 var bounds = []struct {
 	words, help string
 	of          func(c *compare.Cell) (float64, bool)
@@ -233,7 +233,7 @@ type group struct {
 	metrics    []string
 }
 
-// boundFamily returns the family of a bound. words are inserted into the name before the unit, help before the help text.
+// boundFamily returns the family of a bound. It inserts words into the name before the unit, and help before the help text.
 func (g group) boundFamily(words, help string) family {
 	f := g.family
 	f.name = strings.TrimSuffix(prefix+g.stem+words+"_"+f.unit, "_")
@@ -247,7 +247,7 @@ func catalogueGroups() []*group {
 	at := map[string]*group{}
 	for _, m := range metric.All() {
 		for _, u := range possibleUnits(m) {
-			stem, quantile := quantileOf(m.Name)
+			stem, quantile := splitQuantile(m.Name)
 			help := m.Definition
 			if quantile != "" {
 				what, _, _ := strings.Cut(m.Title, ",")
@@ -264,9 +264,9 @@ func catalogueGroups() []*group {
 	return out
 }
 
-// quantileOf splits the name of a metric into the stem of its family and a quantile: "rtt.p99" into "rtt" and "0.99".
+// splitQuantile splits the name of a metric into the stem of its family and a quantile: "rtt.p99" into "rtt" and "0.99".
 // The quantile is "" for other metrics.
-func quantileOf(name string) (stem, quantile string) {
+func splitQuantile(name string) (stem, quantile string) {
 	if head, percent, ok := strings.Cut(name, ".p"); ok {
 		if v, err := strconv.ParseFloat(percent, 64); err == nil {
 			return strings.ReplaceAll(head, ".", "_"), strconv.FormatFloat(v/100, 'g', 6, 64)
@@ -381,7 +381,7 @@ var works = func() []string {
 // ofJobs is the unit of work of the workload kind job: a gigabyte.
 const ofJobs = "GB"
 
-// stems has other names for metrics whose own name includes a unit.
+// stems has the stem of a family for each metric whose own name includes a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 
 // possibleUnits returns the units that a metric of the catalogue can have, for example one for each unit of work.

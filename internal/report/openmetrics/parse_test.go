@@ -159,7 +159,7 @@ func FuzzEscape(f *testing.F) {
 	f.Add("x\n\xff\x00} 1")
 	f.Fuzz(func(t *testing.T, s string) {
 		e := exposition{}
-		e.addSingle(family{name: "a", help: s}, 1, "x", s, "y", "z")
+		e.addSingleSample(family{name: "a", help: s}, 1, "x", s, "y", "z")
 		if _, err := parse(e.String() + "# EOF\n"); err != nil {
 			t.Fatalf("%q: %v", s, err)
 		}

@@ -14,8 +14,8 @@ type axis struct {
 	log       bool
 }
 
-// at returns the position of v in pixels. A value outside the axis is at its nearest end.
-func (a axis) at(v float64) float64 {
+// pixel returns the position of v on the axis, in pixels. For a value outside the axis it returns the nearer end.
+func (a axis) pixel(v float64) float64 {
 	low, high := a.low, a.high
 	if a.log {
 		low, high, v = math.Log(low), math.Log(high), math.Log(math.Max(v, a.low))
@@ -27,8 +27,8 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linearAxis returns an axis that includes low and high, and about n ticks. Both ends of the axis are round numbers. The
-// caller sets from and to.
+// linearAxis returns an axis that includes low and high, and its ticks. Both ends are round numbers. There are about n
+// ticks. The caller sets the fields from and to.
 func linearAxis(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
@@ -57,7 +57,7 @@ func finiteRange(low, high float64) (float64, float64) {
 	return math.Min(low, high), math.Max(low, high)
 }
 
-// niceStep returns the smallest number of 1, 2 or 5 times a power of ten that is at least v.
+// niceStep returns the smallest number that is at least v and is 1, 2 or 5 times a power of ten. v is positive.
 func niceStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -68,9 +68,9 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmicAxis returns a logarithmic axis that includes low and high. Both ends are 1, 2 or 5 times a power of ten. It also
-// returns at most about n ticks: all such numbers within the axis, or only powers of ten. If low is not positive, the
-// axis begins near a millionth of high. The caller sets from and to.
+// logarithmicAxis returns a logarithmic axis that includes low and high, and its ticks. Both ends are 1, 2 or 5 times a
+// power of ten. The ticks are all such numbers on the axis, or some powers of ten if there are more than n such numbers. If
+// low is not positive, the axis begins near a millionth of high. The caller sets the fields from and to.
 func logarithmicAxis(low, high float64, n int) (axis, []float64) {
 	low, high = finiteRange(low, high)
 	if low <= 0 {
@@ -94,7 +94,8 @@ func logarithmicAxis(low, high float64, n int) (axis, []float64) {
 	return a, ticks
 }
 
-// logSteps returns 1, 2 and 5 times powers of ten, from the last at or below low to the first at or above high.
+// logSteps returns the numbers 1, 2 and 5 times a power of ten in ascending order. They begin with the last one at or below
+// low and end with the first one at or above high.
 func logSteps(low, high float64) []float64 {
 	var steps []float64
 	for d := math.Floor(math.Log10(low)); ; d++ {
@@ -111,13 +112,13 @@ func logSteps(low, high float64) []float64 {
 	}
 }
 
-// drawAxes draws the axes of a plot: a line and a text at each of ticks, which are for the vertical axis y, then marks, the
-// shapes of the horizontal axis x. names has the texts of y and x.
+// drawAxes draws the axes of a plot. For the vertical axis y it draws a line and a text at each of ticks. marks are the
+// shapes of the horizontal axis x. names has the text of y, then the text of x.
 func drawAxes(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 	g := Group{}
 	for _, t := range ticks {
-		g.Shapes = append(g.Shapes, line(Grid, 1, Point{x.from, y.at(t)}, Point{x.to, y.at(t)}),
-			small(text(Muted, Point{x.from - 5, y.at(t) + 4}, tickText(t), End)))
+		g.Shapes = append(g.Shapes, line(Grid, 1, Point{x.from, y.pixel(t)}, Point{x.to, y.pixel(t)}),
+			small(text(Muted, Point{x.from - 5, y.pixel(t) + 4}, tickText(t), End)))
 	}
 	g.Shapes = append(g.Shapes, marks...)
 	g.Shapes = append(g.Shapes,
@@ -126,7 +127,7 @@ func drawAxes(x, y axis, ticks []float64, marks []Shape, names [2]string) Group 
 	return g
 }
 
-// finiteBounds returns the least and the greatest of the finite values; false without any.
+// finiteBounds returns the least and the greatest of the finite values. It returns false if no value is finite.
 func finiteBounds(values ...float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -153,8 +154,8 @@ func tickText(v float64) string {
 // textWidth estimates the width of a text in pixels, since the fonts of the reader are unknown.
 func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
-// namesWidth returns the width in pixels for the names of rows: that of the longest name, at least least and at most
-// mostLabel.
+// namesWidth returns the width in pixels that the longest name of a row needs. It returns no less than least and no more
+// than mostLabel.
 func namesWidth(least float64, names ...string) float64 {
 	room := least
 	for _, name := range names {

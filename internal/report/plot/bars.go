@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Bars is a table with bars for its values. Each column has its own scale.
+// Bars is a table that shows its values as bars. Each column has its own scale.
 type Bars struct {
 	Title, Desc string
 	Columns     []BarColumn
@@ -32,8 +32,8 @@ type BarRow struct {
 type Bar struct {
 	// Text is written after the bar.
 	Text string
-	// Share is the value, Low and High its interval, as shares of the column's scale, 0 to 1. Share is NaN without a value;
-	// Low and High are NaN without an interval.
+	// Share is the value, and Low to High is its interval. All are shares of the column's scale, from 0 to 1. Share is NaN
+	// if there is no value. Low and High are NaN if there is no interval.
 	Share, Low, High float64
 	Color            Color
 	// Strong writes Text in bold, for the best value.

@@ -70,23 +70,23 @@ func (p Dots) Draw() Drawing {
 func (p Dots) drawAxis(a axis, ticks []float64, height float64) Group {
 	g := Group{}
 	for _, t := range ticks {
-		x := a.at(t)
+		x := a.pixel(t)
 		g.Shapes = append(g.Shapes,
 			line(Grid, 1, Point{x, headHeight - 6}, Point{x, height}),
 			small(text(Muted, Point{x, headHeight - 11}, tickText(t), Middle)))
 	}
 	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fitText(p.Unit, smallSize, a.from-20), Start)))
 	if p.ReferenceName != "" && number.Finite(p.Reference) {
-		x := a.at(p.Reference)
+		x := a.pixel(p.Reference)
 		g.Shapes = append(g.Shapes,
 			dashed(line(Accent, 1.5, Point{x, headHeight - 6}, Point{x, height}), 1),
-			small(text(Accent, Point{x, 9}, p.ReferenceName, anchorWithin(x, p.ReferenceName))))
+			small(text(Accent, Point{x, 9}, p.ReferenceName, labelAnchor(x, p.ReferenceName))))
 	}
 	return g
 }
 
-// anchorWithin returns the anchor that keeps a label at x within the drawing.
-func anchorWithin(x float64, s string) Anchor {
+// labelAnchor returns the anchor that keeps a label at x within the drawing.
+func labelAnchor(x float64, s string) Anchor {
 	half := textWidth(s, smallSize) / 2
 	switch {
 	case x-half < 0:
@@ -103,20 +103,20 @@ func (r DotRow) draw(a axis, y float64) Group {
 	g := Group{Series: r.Series, Row: rowHeight, Tip: r.Name + ": " + r.Value}
 	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fitText(r.Name, textSize, a.from-8), Start))
 	if number.Finite(r.Low) && number.Finite(r.High) {
-		g.Shapes = append(g.Shapes, faint(line(color, 7, Point{a.at(r.Low), y}, Point{a.at(r.High), y}), 0.28))
+		g.Shapes = append(g.Shapes, faint(line(color, 7, Point{a.pixel(r.Low), y}, Point{a.pixel(r.High), y}), 0.28))
 	}
 	var at []Point
 	for i, v := range r.Samples {
 		if number.Finite(v) {
 			// Neighbours in time have different heights, so that equal values are all visible.
-			at = append(at, Point{a.at(v), y + float64(i%3-1)*4})
+			at = append(at, Point{a.pixel(v), y + float64(i%3-1)*4})
 		}
 	}
 	if len(at) > 0 {
 		g.Shapes = append(g.Shapes, faint(dots(color, 4.4, at...), 0.75))
 	}
 	if number.Finite(r.Median) {
-		x := a.at(r.Median)
+		x := a.pixel(r.Median)
 		g.Shapes = append(g.Shapes, line(Ink, 2.2, Point{x, y - 8}, Point{x, y + 8}))
 	}
 	g.Shapes = append(g.Shapes, text(Ink, Point{plotWidth, y + 4}, fitText(r.Value, textSize, valueWidth), End))

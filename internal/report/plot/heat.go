@@ -42,7 +42,7 @@ func (p Heat) Draw() Drawing {
 	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fitText(p.Unit, smallSize, labels-8), Start))}}
 	for j, c := range p.Columns {
 		x := labels + heatCell*(float64(j)+0.5)
-		first, second := twoLines(c)
+		first, second := splitHeading(c)
 		g.Shapes = append(g.Shapes,
 			small(text(Muted, Point{x, head - 22}, fitText(first, smallSize, heatCell-4), Middle)),
 			small(text(Muted, Point{x, head - 8}, fitText(second, smallSize, heatCell-4), Middle)))
@@ -72,8 +72,8 @@ func (p Heat) Draw() Drawing {
 	return d
 }
 
-// twoLines splits a name at its last slash or space. Without a slash or space the first line is empty.
-func twoLines(s string) (string, string) {
+// splitHeading splits a name at its last slash or space. Without a slash or space the first line is empty.
+func splitHeading(s string) (string, string) {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i] == ' ' || s[i] == '/' {
 			return s[:i], s[i+1:]

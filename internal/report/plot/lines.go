@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Lines is a plot with a line for each name, through points with intervals. The horizontal axis begins at 0, the
-// vertical axis is logarithmic.
+// Lines is a plot with a line for each name, through points with intervals. The horizontal axis begins at 0. The vertical
+// axis is logarithmic.
 type Lines struct {
 	Title, Desc string
-	// Unit is the text of the vertical axis, XName that of the horizontal axis.
+	// Unit is the text at the vertical axis. XName is the text at the horizontal axis.
 	Unit, XName string
 	// XHigh is the end of the horizontal axis. Ticks are the ticks of this axis, in ascending order.
 	XHigh float64
@@ -40,8 +40,8 @@ type Line struct {
 	Fitted bool
 }
 
-// LinePoint is a point with its interval. The point is drawn only if Value is positive, the interval only if Low and High
-// are, too. Ring draws a ring around the point.
+// LinePoint is a point with its interval. The point is drawn only if Value is positive. The interval is drawn only if Low
+// and High are also positive. Ring means that a ring is drawn around the point.
 type LinePoint struct {
 	X, Value, Low, High float64
 	Ring                bool
@@ -76,10 +76,10 @@ func (p Lines) Draw() Drawing {
 	}
 	names := each.Of(p.Lines, func(l Line) string { return l.Name })
 	room := nameRoom(names)
-	y, ticks := timeAxis(values)
+	y, ticks := verticalAxis(values)
 	x := axis{low: 0, high: p.XHigh, from: frameLeft, to: plotWidth - room}
 	groups := each.Of(p.Lines, func(l Line) Group { return l.draw(x, y) })
-	height := nameLines(groups, names, room)
+	height := addLineNames(groups, names, room)
 	groups = append([]Group{drawAxes(x, y, ticks, p.drawTicks(x, y), [2]string{p.Unit, p.XName})}, groups...)
 	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: groups}
 }
@@ -89,7 +89,7 @@ func (p Lines) drawTicks(x, y axis) []Shape {
 	var marks []Shape
 	free := x.from - 20 // the space to the left is used
 	for _, t := range p.Ticks {
-		at := x.at(t.At)
+		at := x.pixel(t.At)
 		marks = append(marks, line(Grid, 1, Point{at, y.from}, Point{at, y.to}))
 		// Fonts differ: a text may be drawn wider than estimated by a sixth.
 		if half := 1.17 * textWidth(t.Text, smallSize) / 2; t.Text != "" && at-half > free {
@@ -111,10 +111,10 @@ func (l Line) draw(x, y axis) Group {
 		if !q.isDrawable() {
 			continue
 		}
-		at := Point{x.at(q.X), y.at(q.Value)}
+		at := Point{x.pixel(q.X), y.pixel(q.Value)}
 		points = append(points, at)
 		if isPositive(q.Low) && isPositive(q.High) {
-			arms = append(arms, faint(line(color, 2, Point{at.X, y.at(q.Low)}, Point{at.X, y.at(q.High)}), 0.35))
+			arms = append(arms, faint(line(color, 2, Point{at.X, y.pixel(q.Low)}, Point{at.X, y.pixel(q.High)}), 0.35))
 		}
 		if q.Ring {
 			rings = append(rings, at)
@@ -122,7 +122,7 @@ func (l Line) draw(x, y axis) Group {
 	}
 	for _, q := range l.Faint {
 		if q.isDrawable() {
-			second = append(second, Point{x.at(q.X), y.at(q.Value)})
+			second = append(second, Point{x.pixel(q.X), y.pixel(q.Value)})
 		}
 	}
 	if len(points) == 0 && !l.Fitted {
@@ -149,7 +149,8 @@ func (l Line) draw(x, y axis) Group {
 	return g
 }
 
-// PercentTicks returns the ticks of an axis from 0 to at least most percent, and the end of the axis.
+// PercentTicks returns the ticks of an axis that begins at 0 and includes most, both in percent. It also returns the end of
+// the axis.
 func PercentTicks(most float64) ([]Tick, float64) {
 	x, at := linearAxis(0, most, 6)
 	return each.Of(at, func(v float64) Tick { return Tick{v, tickText(v) + "%"} }), x.high
@@ -170,8 +171,9 @@ func NineTicks(high float64) []Tick {
 	return ticks
 }
 
-// timeAxis returns the vertical logarithmic axis of a plot, and its ticks. It ignores values that are not positive.
-func timeAxis(values []float64) (axis, []float64) {
+// verticalAxis returns the vertical axis of a plot, which is logarithmic, and its ticks. It ignores values that are not
+// positive.
+func verticalAxis(values []float64) (axis, []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
 	low, high, ok := finiteBounds(values...)
 	if !ok {
@@ -197,9 +199,9 @@ func nameRoom(names []string) float64 {
 // nameGap is the vertical distance of two names.
 const nameGap = 14.0
 
-// nameLines adds to each line its name: right of the plot near the end of the line, or below the plot if room, the result
-// of nameRoom, is too small. It returns the height of the drawing.
-func nameLines(groups []Group, names []string, room float64) float64 {
+// addLineNames adds the name of each line to its group. room is the result of nameRoom. Names are at the right of the plot
+// near the ends of the lines, or below the plot if room is too small. It returns the height of the drawing.
+func addLineNames(groups []Group, names []string, room float64) float64 {
 	type end struct {
 		line int
 		Point

@@ -9,10 +9,10 @@ type Matrix struct {
 	Cells [][]HeatCell
 }
 
-// matrixWidth is the largest width of a row of cells, matrixCell the largest width of one cell.
+// matrixWidth is the largest width of a row of cells, in pixels. matrixCell is the largest width of one cell.
 const matrixWidth, matrixCell = 720.0, 40.0
 
-// Draw draws the map. If there is room, the ends of the names are written across.
+// Draw draws the map. If there is room, each column has the end of its name as its heading.
 func (p Matrix) Draw() Drawing {
 	size := min(matrixCell, matrixWidth/float64(max(1, len(p.Names))))
 	labels := namesWidth(labelWidth, p.Names...)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Color is the role of a colour. The Theme determines its value.
+// Color names the role of a colour. The Theme determines its value.
 type Color string
 
 // Roles that are not series.
@@ -39,8 +39,8 @@ func Series(n int) (Color, int) {
 // Levels is the number of shades for better values. There are as many for worse values.
 const Levels = 4
 
-// Level returns the shade of a difference: 1 to 4 for increasingly better, -1 to -4 for increasingly worse, 0 for the
-// same. Larger numbers have the last shade.
+// Level returns the shade of a difference. n is 1 to 4 if the value is increasingly better, -1 to -4 if it is increasingly
+// worse, and 0 if it is the same. Numbers beyond these have the last shade.
 func Level(n int) Color {
 	switch {
 	case n > 0:
@@ -51,15 +51,15 @@ func Level(n int) Color {
 	return Same
 }
 
-// BarWorse returns the colour of a bar whose value is worse than the best: n is 1 to 4 for increasingly worse. Other
-// numbers have the nearest shade.
+// BarWorse returns the colour of a bar whose value is worse than the best. n is 1 to 4; larger numbers mean a larger
+// difference. Other numbers have the nearest shade.
 func BarWorse(n int) Color { return Color(fmt.Sprintf("bar-worse%d", max(1, min(n, Levels)))) }
 
 // Theme selects the values of colours.
 type Theme int
 
 const (
-	// Light has dark text on white, Dark light text on nearly black.
+	// Light has dark text on white. Dark has light text on a background that is nearly black.
 	Light Theme = iota
 	Dark
 )
@@ -79,7 +79,7 @@ var palette = map[Color][2]uint32{
 	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
 }
 
-// colors returns all colours in the order of their names.
+// colors returns all colours of the palette, sorted by name.
 func colors() []Color { return slices.Sorted(maps.Keys(palette)) }
 
 // Variables returns the CSS declarations of a theme's colours: "--ink:#1b1f24;...".

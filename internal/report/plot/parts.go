@@ -45,7 +45,7 @@ func (p Waterfall) Draw() Drawing {
 	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.drawAxis(a, ticks, d.Height))
 	y := headHeight
 	bar := func(s WaterfallStep, from, to float64, c Color) {
-		shape := rect(c, Point{a.at(min(from, to)), y + 3}, Point{max(a.at(max(from, to)), a.at(min(from, to))+1), y + rowHeight - 3})
+		shape := rect(c, Point{a.pixel(min(from, to)), y + 3}, Point{max(a.pixel(max(from, to)), a.pixel(min(from, to))+1), y + rowHeight - 3})
 		if s.Faint {
 			shape = faint(shape, 0.4)
 		}
@@ -70,7 +70,7 @@ func (p Waterfall) Draw() Drawing {
 	return d
 }
 
-// Stacked is a chart of bars that consist of pieces, one bar below the other, on one scale.
+// Stacked is a chart of bars that consist of pieces. The bars are below each other and share one scale.
 type Stacked struct {
 	Title, Desc string
 	Unit        string
@@ -114,7 +114,7 @@ func (p Stacked) Draw() Drawing {
 		at := 0.0
 		for j, v := range b.Pieces {
 			d.Groups = append(d.Groups, Group{Series: b.Series, Tip: b.Name + ", " + p.Parts[j] + ": " + tickText(math.Round(v*1000)/1000) + " " + p.Unit, Shapes: []Shape{
-				pieceRect(j, Point{a.at(at), y + 3}, Point{a.at(at + v), y + rowHeight - 3}),
+				pieceRect(j, Point{a.pixel(at), y + 3}, Point{a.pixel(at + v), y + rowHeight - 3}),
 			}})
 			at += v
 		}
@@ -202,7 +202,7 @@ func (p Flame) Draw() Drawing {
 	return d
 }
 
-// color returns the shade of a frame: the difference between A and B, relative to their sum.
+// color returns the shade of a frame, which depends on the difference between A and B relative to their sum.
 func (f *FlameFrame) color() Color {
 	change := (f.A - f.B) / (f.A + f.B)
 	return Level(int(math.Round(change * Levels)))

@@ -18,7 +18,7 @@ import (
 type Drawing struct {
 	// Width and Height are in pixels at scale 1.
 	Width, Height float64
-	// Title names the picture, Desc describes it; both are for readers who cannot see it.
+	// Title names the picture. Desc describes it for readers who cannot see it.
 	Title, Desc string
 	Groups      []Group
 }
@@ -73,7 +73,7 @@ type Shape struct {
 type Anchor int
 
 const (
-	// Start, Middle and End: this part of the text is at the position.
+	// Start means that the text begins at its position. Middle centres the text there, and End ends it there.
 	Start Anchor = iota
 	Middle
 	End
@@ -82,7 +82,7 @@ const (
 // dashes are the dash patterns of lines: lengths drawn and omitted in turn, in pixels. The first is a solid line.
 var dashes = [][]float64{nil, {6, 3}, {2, 3}, {9, 3, 2, 3}}
 
-// textSize is the font size of texts, smallSize of ticks and notes, in pixels.
+// textSize is the font size of texts, in pixels. smallSize is that of ticks and notes.
 const (
 	textSize  = 12.0
 	smallSize = 11.0

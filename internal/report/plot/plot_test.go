@@ -240,7 +240,7 @@ func TestAxisSpans(t *testing.T) {
 			if len(ticks) < 1 || len(ticks) > 9 || !slices.IsSorted(ticks) {
 				t.Fatalf("%s %g to %g: ticks %v", name, low, high, ticks)
 			}
-			if p, q := x.at(low), x.at(high); p < 10 || q > 90 || p > q {
+			if p, q := x.pixel(low), x.pixel(high); p < 10 || q > 90 || p > q {
 				t.Fatalf("%s %g to %g: at %g and %g", name, low, high, p, q)
 			}
 		}

@@ -70,7 +70,8 @@ type svgData struct {
 	Style template.CSS
 }
 
-// SVG returns d as SVG for a page whose style sheet has Classes and Variables. id must be unique in the page.
+// SVG returns d as SVG for a page whose style sheet has Classes and Variables. id must be unique in the page. It fails if
+// a shape has too few points.
 func SVG(d Drawing, id string) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := svgTemplate.Execute(&b, svgData{D: d, ID: id}); err != nil {

@@ -81,13 +81,13 @@ func (p Trips) Draw() Drawing {
 	d := Drawing{Width: tripWidth, Height: height, Title: p.Title, Desc: p.Desc}
 	frame := Group{}
 	for _, t := range ticks {
-		frame.Shapes = append(frame.Shapes, line(Grid, 1, Point{x.at(t), top - 8}, Point{x.at(t), height}),
-			small(text(Muted, Point{x.at(t), top - 13}, tickText(t), Middle)))
+		frame.Shapes = append(frame.Shapes, line(Grid, 1, Point{x.pixel(t), top - 8}, Point{x.pixel(t), height}),
+			small(text(Muted, Point{x.pixel(t), top - 13}, tickText(t), Middle)))
 	}
 	frame.Shapes = append(frame.Shapes, small(text(Muted, Point{0, top - 13}, p.Unit, Start)))
 	d.Groups = append(d.Groups, legend, frame)
 	if p.FinishName != "" {
-		at := x.at(p.Finish)
+		at := x.pixel(p.Finish)
 		anchor := Start
 		if at+textWidth(p.FinishName, smallSize) > tripWidth {
 			anchor = End
@@ -147,20 +147,20 @@ func (p Trips) drawLane(l Trip, x axis, y float64) []Group {
 	ways := Group{}
 	for i, s := range l.Spans[min(1, len(l.Spans)):] {
 		if i++; s.Row != l.Spans[i-1].Row {
-			ways.Shapes = append(ways.Shapes, line(Muted, 1, Point{x.at(s.From), middle(l.Spans[i-1].Row)}, Point{x.at(s.From), middle(s.Row)}))
+			ways.Shapes = append(ways.Shapes, line(Muted, 1, Point{x.pixel(s.From), middle(l.Spans[i-1].Row)}, Point{x.pixel(s.From), middle(s.Row)}))
 		}
 	}
 	groups = append(groups, ways)
 	for _, s := range joinSpans(l.Spans) {
 		groups = append(groups, Group{Tip: s.Tip, Shapes: []Shape{
-			rect(p.Kinds[s.Kind].Color, Point{x.at(s.From), middle(s.Row) - tripBar/2}, Point{max(x.at(s.To), x.at(s.From)+0.6), middle(s.Row) + tripBar/2}),
+			rect(p.Kinds[s.Kind].Color, Point{x.pixel(s.From), middle(s.Row) - tripBar/2}, Point{max(x.pixel(s.To), x.pixel(s.From)+0.6), middle(s.Row) + tripBar/2}),
 		}})
 	}
 	return append(groups, l.drawLabels(x, middle))
 }
 
-// joinSpans joins spans of one kind that follow each other in the same row, because a gap between two rectangles would be
-// visible.
+// joinSpans joins spans of one kind that follow each other in the same row. Otherwise a gap between their rectangles would
+// be visible.
 func joinSpans(spans []TripSpan) []TripSpan {
 	var out []TripSpan
 	for _, s := range spans {
@@ -179,19 +179,19 @@ func (l Trip) drawLabels(x axis, middle func(int) float64) Group {
 	const margin = 5.0
 	taken := map[int][]float64{} // the positions in a row where something begins
 	for i, s := range l.Spans {
-		taken[s.Row] = append(taken[s.Row], x.at(s.From))
+		taken[s.Row] = append(taken[s.Row], x.pixel(s.From))
 		if i > 0 { // the line from the previous row crosses the rows in between
 			before := l.Spans[i-1].Row
 			for row := min(before, s.Row) + 1; row < max(before, s.Row); row++ {
-				taken[row] = append(taken[row], x.at(s.From))
+				taken[row] = append(taken[row], x.pixel(s.From))
 			}
 		}
 	}
 	g := Group{}
 	for _, b := range l.Labels {
-		from, room := x.at(b.To)+margin, tripWidth
+		from, room := x.pixel(b.To)+margin, tripWidth
 		for _, begin := range taken[b.Row] {
-			if begin >= x.at(b.To) {
+			if begin >= x.pixel(b.To) {
 				room = min(room, begin-margin)
 			}
 		}

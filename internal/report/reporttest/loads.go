@@ -36,7 +36,7 @@ func Loads(repetitions int) Result {
 	return r
 }
 
-// loadTrial returns a trial at the load of c, or a trial that measures the capacity if c has no load.
+// loadTrial returns a finished trial at the load of c. If c has no load, the trial measures the capacity.
 func loadTrial(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
 	f := cost[c.Profile.Original().String()][1]
 	capacity := 100_000 / f

@@ -24,7 +24,7 @@ type Result struct {
 	Records []result.Record
 }
 
-// Build builds the report of a result, with distributions.
+// Build builds the report of a result, with distributions. It fails if a record or an option is refused.
 func Build(h result.Header, recs []result.Record, o report.Options) (report.Document, error) {
 	c := report.Collector{Detailed: true}
 	for i := range recs {
@@ -35,7 +35,8 @@ func Build(h result.Header, recs []result.Record, o report.Options) (report.Docu
 	return c.Build(h, o)
 }
 
-// cost has two factors for each profile: its CPU time relative to raw's, between hosts and on paths of pods.
+// cost has two factors for each profile: its CPU time relative to that of raw. The first is for paths between hosts, the
+// second for paths of pods.
 var cost = map[string][2]float64{
 	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
@@ -141,7 +142,7 @@ func finishedTrial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float
 	}
 }
 
-// spoilTrial makes a trial fail or adds a warning, depending on its case.
+// spoilTrial makes trials of two cases fail, and adds a warning to the trials of a third case.
 func spoilTrial(t *result.Record, rep int) {
 	fail := func(kind, message string) {
 		t.Status, t.Metrics = result.Failed, nil
@@ -166,7 +167,7 @@ func Job() []impact.Work {
 	}
 }
 
-// Cases has the results, by name, with which every format for programs is tested.
+// Cases has results by name. The tests of every format for programs use them.
 var Cases = map[string]Result{
 	"small": Small(10), "one-trial": Small(1), "all-failed": AllFailed(), "empty": {}, "not-numbers": NotNumbers(), "hostile": Hostile(),
 }

@@ -117,7 +117,8 @@ func schemaOf[T any](more types) (*jsonschema.Schema, error) {
 	return schemaOfType(reflect.TypeFor[T](), more)
 }
 
-// schemaOfType returns the schema of the JSON of a type. more has schemas that replace those of certain types.
+// schemaOfType returns the schema of the JSON of a type. more has schemas that take precedence for their types. It fails for
+// a type that JSON cannot encode.
 func schemaOfType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{
@@ -132,22 +133,22 @@ func schemaOfType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	maps.Copy(known, more)
 	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: known})
 	if err == nil {
-		allowUnknown(s)
+		allowUnknownMembers(s)
 	}
 	return s, err
 }
 
-// allowUnknown allows unknown members in s and below, because later minor versions of a format may add some.
-func allowUnknown(s *jsonschema.Schema) {
+// allowUnknownMembers allows unknown members in s and below, because later minor versions of a format may add some.
+func allowUnknownMembers(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil {
 		s.AdditionalProperties = nil
 	}
-	allowUnknown(s.AdditionalProperties)
-	allowUnknown(s.Items)
+	allowUnknownMembers(s.AdditionalProperties)
+	allowUnknownMembers(s.Items)
 	for _, member := range s.Properties {
-		allowUnknown(member)
+		allowUnknownMembers(member)
 	}
 }

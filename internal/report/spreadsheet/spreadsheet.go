@@ -35,7 +35,7 @@ var Numbers = []string{
 	"ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "typical",
 }
 
-// Render writes the column names and a row for each cell of d.
+// Render writes the column names and a row for each cell of d. It fails if it cannot write to w.
 func Render(w io.Writer, d report.Document) error {
 	rows := Rows(cmp.Or(d.Analysis, &compare.Analysis{}))
 	return csv.NewWriter(w).WriteAll(append([][]string{Columns}, rows...))
@@ -68,7 +68,7 @@ func cellFields(c *compare.Cell) []string {
 	}
 }
 
-// comparisonFields returns the fields of a row about the comparison, which are empty without one.
+// comparisonFields returns the fields of a row about the comparison. They are empty if x is nil.
 func comparisonFields(x *compare.Comparison) []string {
 	if x == nil {
 		return make([]string, 8)
@@ -91,8 +91,8 @@ func formatNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// formula has the characters that make a spreadsheet evaluate a cell that begins with them. "#" begins a comment for some
-// readers of CSV.
+// formula has the characters at which a spreadsheet may evaluate a cell, if the cell begins with one of them. It also has
+// "#", which begins a comment for some readers of CSV.
 const formula = "=+-@#＝＋－＠"
 
 // fieldText returns s as one line of printable characters. If it could be read as a formula or a comment, an apostrophe

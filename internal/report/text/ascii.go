@@ -10,8 +10,8 @@ import (
 // signs replaces the signs of a report, other than superscripts, by ASCII.
 var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
 
-// toASCII returns s with ASCII in place of signs, if p.ascii is true. Superscript numbers become numbers in brackets.
-// Letters of other alphabets remain.
+// toASCII replaces the signs in s by ASCII if p.ascii is true. Superscript numbers become numbers in brackets. Letters of
+// other alphabets remain.
 func (p *printer) toASCII(s string) string {
 	if !p.ascii {
 		return s
@@ -41,7 +41,7 @@ func (p *printer) toASCII(s string) string {
 	return signs.Replace(b.String())
 }
 
-// verdictMark returns the sign of a verdict, or in ASCII its word.
+// verdictMark returns the sign of a verdict. If p.ascii is true, it returns a word or "?".
 func (p *printer) verdictMark(v compare.Verdict) string {
 	switch {
 	case !p.ascii:

@@ -15,7 +15,7 @@ type Progress struct {
 	Done, Total int
 	// Left is the estimated time until the end of the run.
 	Left time.Duration
-	// Repetition is the number of the current repetition, 0 before the first trial. Repetitions is how many are planned.
+	// Repetition is the number of the current repetition; 0 before the first trial. Repetitions is the planned number.
 	Repetition, Repetitions int
 	// Doing describes what the run does now, or what it measured last.
 	Doing string
@@ -23,7 +23,7 @@ type Progress struct {
 	Stops bool
 }
 
-// Percent returns the share of the trials that are done, 0 to 100.
+// Percent returns the share of the trials that are done, in percent from 0 to 100.
 func (p Progress) Percent() int {
 	if p.Total == 0 {
 		return 0
@@ -40,14 +40,15 @@ func Frame(i report.Interim, at Progress, o Options, height int) []string {
 		p.writeLine(p.applyStyle(number.Truncate(p.toASCII(number.Clean(at.Doing)), p.width), dim))
 	}
 	if room := height - lineCount(p.String()) - 1; i.Summary != nil && room > tableLines+1 {
-		p.summaryTable(i.Summary, room)
+		p.writeSummaryTable(i.Summary, room)
 		p.writeLine(number.Truncate(p.decidedText(i, at), p.width))
 	}
 	all := strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
 	return all[:min(len(all), max(1, height))]
 }
 
-// progressLine returns the line with the percentage, the progress bar and the remaining time. It omits the bar if there is no room.
+// progressLine returns the line with the percentage, the progress bar and the remaining time. It omits the bar if there is
+// no room.
 func (p *printer) progressLine(at Progress) string {
 	left := at.Left.Round(time.Second).String() + " left"
 	if at.Repetition > 0 {

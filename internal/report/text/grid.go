@@ -7,10 +7,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// writeGrid writes g with its last column wrapped if that column has sentences, or else in blocks of columns that fit.
+// writeGrid writes g in blocks of columns that fit side by side. If its last column has sentences and there is
+// room, it wraps that column instead.
 func (p *printer) writeGrid(g report.Grid) {
 	if g.Title != "" {
-		p.blankLine()
+		p.writeBlankLine()
 		p.writeHeading(g.Title)
 	}
 	var l layout
@@ -29,12 +30,11 @@ func (p *printer) writeGrid(g report.Grid) {
 		}
 		l.columns = append(l.columns, c)
 	}
-	if g.Prose && p.writeProse(l) {
-		return
-	}
-	p.cutBlocks(&l)
-	if len(g.Labels) > 0 {
-		p.writeBlocks(l)
+	if !g.Prose || !p.writeProse(l) {
+		p.cutBlocks(&l)
+		if len(g.Labels) > 0 {
+			p.writeBlocks(l)
+		}
 	}
 	p.writeBullets(g.Notes...)
 }
@@ -56,7 +56,7 @@ func (p *printer) writeProse(l layout) bool {
 		for _, c := range l.columns[:last] {
 			lead += number.Left(text(c), c.width) + gap
 		}
-		p.hangingText(lead, text(l.columns[last]))
+		p.writeHanging(lead, text(l.columns[last]))
 	}
 	if slices.ContainsFunc(l.columns, func(c column) bool { return c.heading[0] != "" }) {
 		row("", func(c column) string { return c.heading[0] })

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// screen is the number of lines that a summary should not exceed. It may be longer if needs and notes take more room.
+// screen is the number of lines that a summary should have at most. A summary may be longer if its needs take more room.
 const screen = 60
 
 // fewRows is the number of rows of the table that are written even if the summary is then longer than a screen.
@@ -22,7 +22,7 @@ func (p *printer) writeSummary(d report.Document) {
 	p.letters = p.ascii && p.summaryWidth(s) > p.width
 	head := p.capturedText(func(p *printer) { p.writeAnswers(d) })
 	needs := p.capturedText(func(p *printer) { p.writeNeeds(s) })
-	tail := p.capturedText(func(p *printer) { p.readingLines(s) })
+	tail := p.capturedText(func(p *printer) { p.writeReadingLines(s) })
 	var next string
 	if len(s.Next) > 0 {
 		next = p.capturedText(func(p *printer) { p.writeLine(""); p.writeItems(s.Next) })
@@ -30,7 +30,7 @@ func (p *printer) writeSummary(d report.Document) {
 	p.WriteString(head)
 	if len(s.Columns) > 0 {
 		room := max(screen-lineCount(head+needs+tail+next), min(len(s.Rows), fewRows)+tableLines)
-		p.WriteString(p.capturedText(func(p *printer) { p.summaryTable(s, room) }))
+		p.WriteString(p.capturedText(func(p *printer) { p.writeSummaryTable(s, room) }))
 	}
 	if over := lineCount(p.String()+needs+tail+next) - screen; over > 0 {
 		kept := strings.SplitAfter(tail, "\n")
@@ -70,7 +70,7 @@ func (p *printer) writeNeeds(s *report.Summary) {
 	}
 	name, names := 0, each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name })
 	for j, c := range s.Columns {
-		if _, model, ok := strings.Cut(c.Unit, ", "); ok && sameNeed(s, j) {
+		if _, model, ok := strings.Cut(c.Unit, ", "); ok && repeatsNeed(s, j) {
 			names[j] = model
 		}
 		name = max(name, number.Width(names[j]))
@@ -81,7 +81,7 @@ func (p *printer) writeNeeds(s *report.Summary) {
 		if number.Width(p.toASCII(lead+text)) > p.width {
 			text = c.Brief
 		}
-		p.hangingText(lead, text)
+		p.writeHanging(lead, text)
 	}
 }
 
@@ -95,8 +95,8 @@ func (p *printer) capturedText(write func(*printer)) string {
 
 func lineCount(s string) int { return strings.Count(s, "\n") }
 
-// readingLines writes the lines that explain the table of a summary, and the notes.
-func (p *printer) readingLines(s *report.Summary) {
+// writeReadingLines writes the lines that explain the table of a summary, and the notes.
+func (p *printer) writeReadingLines(s *report.Summary) {
 	if len(s.Columns) > 0 {
 		seen := map[compare.Verdict]bool{}
 		for _, r := range s.Rows {
@@ -130,7 +130,7 @@ func (p *printer) readingLines(s *report.Summary) {
 // verdictLetters are the ASCII marks of verdicts if there is no room for words.
 var verdictLetters = map[compare.Verdict]string{compare.Better: "*", compare.Worse: "w", compare.Same: "=", compare.Inconclusive: "?"}
 
-// summaryMark returns the mark for the verdict on a value compared with the best one.
+// summaryMark returns the mark of a verdict in the table of a summary, where values are compared with the best one.
 func (p *printer) summaryMark(v compare.Verdict) string {
 	if p.letters {
 		return verdictLetters[v]
@@ -142,14 +142,14 @@ func (p *printer) summaryMark(v compare.Verdict) string {
 }
 
 // mostHeadings is the usual number of lines of the headings: name, unit and NIC model. Workload options in the name of a
-// need take one more line. tableLines counts the lines of the table besides its rows: an empty line, the title, the headings.
+// need take one more line. tableLines is the number of lines above the rows: an empty line, the title and the headings.
 const (
 	mostHeadings = 3
 	tableLines   = 2 + mostHeadings
 )
 
-// summaryColumns formats the columns of needs (all). It also returns the widths of the three other columns: profile names,
-// letters and proofs.
+// summaryColumns returns the formatted columns of needs as all. name, letters and proof are the widths of the three other
+// columns.
 func (p *printer) summaryColumns(s *report.Summary) (name, letters, proof int, all []column) {
 	letters, proof = len("does"), len("proof")
 	for _, r := range s.Rows {
@@ -175,9 +175,9 @@ func (p *printer) summaryWidth(s *report.Summary) int {
 	return width
 }
 
-// summaryTable writes the table of a summary with as many columns as fit. most is the largest number of lines. It names
+// writeSummaryTable writes the table of a summary with as many columns as fit. most is the largest number of lines. It names
 // omitted columns and counts omitted rows.
-func (p *printer) summaryTable(s *report.Summary, most int) {
+func (p *printer) writeSummaryTable(s *report.Summary, most int) {
 	name, letters, proof, all := p.summaryColumns(s)
 	after := gap + number.Left("does", letters) + gap + "proof"
 	used := name + len(gap) + letters + len(gap) + proof
@@ -239,13 +239,13 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 }
 
-// sameNeed reports whether column j is for the same need as the column before it, with another NIC model.
-func sameNeed(s *report.Summary, j int) bool {
+// repeatsNeed reports whether column j is for the same need as the column before it, with another NIC model.
+func repeatsNeed(s *report.Summary, j int) bool {
 	return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name
 }
 
-// fitColumns returns the columns that fit, and the names of the dropped columns (left). used is the width of the other
-// parts of a line. It first drops columns of a second NIC model, then the last columns. It keeps the first column.
+// fitColumns returns the columns that fit as columns, and the names of the dropped ones as left. used is the width of the
+// other parts of a line. It first drops columns of a second NIC model, then the last columns. It keeps the first column.
 func (p *printer) fitColumns(s *report.Summary, all []column, used int) (columns []column, left []string) {
 	for _, c := range all {
 		used += len(gap) + c.width
@@ -253,7 +253,7 @@ func (p *printer) fitColumns(s *report.Summary, all []column, used int) (columns
 	gone := make([]bool, len(all))
 	for _, repeated := range []bool{true, false} {
 		for j := len(all) - 1; j > 0 && used > p.width; j-- {
-			if sameNeed(s, j) == repeated {
+			if repeatsNeed(s, j) == repeated {
 				gone[j] = true
 				used -= len(gap) + all[j].width
 			}
@@ -269,7 +269,7 @@ func (p *printer) fitColumns(s *report.Summary, all []column, used int) (columns
 	return columns, left
 }
 
-// summaryColumn formats the column of a need, its values and marks aligned.
+// summaryColumn formats the column of a need. It aligns values and marks.
 func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) column {
 	out := column{heading: append([]string{p.toASCII(c.Name)}, strings.Split(p.toASCII(c.Unit), ", ")...)}
 	value, spread := 0, 0

@@ -26,7 +26,7 @@ type Options struct {
 	All bool
 	// ASCII writes words instead of signs, for a terminal without UTF-8, a pipe or a file.
 	ASCII bool
-	// Width is the number of columns of the terminal, at least 40; 0 means 80.
+	// Width is the number of columns of the terminal; 0 means 80. Smaller values than 40 count as 40.
 	Width int
 	// Color allows escape sequences for colours.
 	Color bool
@@ -60,10 +60,10 @@ type printer struct {
 	width int
 	color bool
 	ascii bool
-	// live is true for the live view of a run (Frame): the table of a summary then shows intervals, and hints to --all are
-	// omitted.
+	// live is true for the live view of a run (see Frame). The table of a summary then shows intervals, and has no hints to
+	// use --all.
 	live bool
-	// marked is true once an entry with a verdict was written; the legend then explains the marks.
+	// marked is true once an entry with a verdict was formatted. The legend then explains the marks.
 	marked bool
 	// letters means that verdicts in the table of a summary are letters, because there is no room for words.
 	letters bool
@@ -82,7 +82,7 @@ const (
 	green = "32"
 )
 
-// applyStyle puts s between escape sequences for the style code, if these are allowed.
+// applyStyle returns s between the escape sequences of a style. It returns s itself if colours are not allowed.
 func (p *printer) applyStyle(s, code string) string {
 	if !p.color || s == "" || code == "" {
 		return s
@@ -103,8 +103,8 @@ func (p *printer) writeStyled(s, code string) {
 	}
 }
 
-// hangingText writes text after lead. Further lines are indented by the width of lead.
-func (p *printer) hangingText(lead, text string) {
+// writeHanging writes text after lead. Further lines are indented by the width of lead.
+func (p *printer) writeHanging(lead, text string) {
 	lead = p.toASCII(lead)
 	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.toASCII(text), p.width) {
 		p.writeLine(l)
@@ -113,12 +113,12 @@ func (p *printer) hangingText(lead, text string) {
 
 func (p *printer) writeBullets(texts ...string) {
 	for _, s := range texts {
-		p.hangingText("  ", s)
+		p.writeHanging("  ", s)
 	}
 }
 
-// blankLine writes an empty line, except at the beginning.
-func (p *printer) blankLine() {
+// writeBlankLine writes an empty line, except at the beginning.
+func (p *printer) writeBlankLine() {
 	if p.Len() > 0 {
 		p.writeLine("")
 	}
@@ -129,10 +129,10 @@ func (p *printer) writeSection(s report.Section) (short bool) {
 	if s.Pictured() {
 		return false
 	}
-	p.blankLine()
+	p.writeBlankLine()
 	p.writeHeading(number.Clean(s.Heading))
 	for _, n := range s.Notes {
-		p.hangingText("", number.Clean(n))
+		p.writeHanging("", number.Clean(n))
 	}
 	for _, t := range s.Tables {
 		short = p.writeTable(t) || short
@@ -157,18 +157,18 @@ func (p *printer) writeFindings(group []finding.Finding) {
 	p.writeLine("")
 	p.writeStyled(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), style)
 	for _, f := range group {
-		p.hangingText("  - ", number.Clean(f.Text()))
+		p.writeHanging("  - ", number.Clean(f.Text()))
 	}
 	for _, x := range []struct{ lead, text string }{{"  why: ", f.Why}, {"  do:  ", f.Do}, {"  see: ", f.Source}} {
 		if x.text != "" {
-			p.hangingText(x.lead, number.Clean(x.text))
+			p.writeHanging(x.lead, number.Clean(x.text))
 		}
 	}
 }
 
 func (p *printer) writeLegend(d report.Document, short bool) {
 	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
-		p.blankLine()
+		p.writeBlankLine()
 		p.writeHeading("How to read this")
 	}
 	p.writeBullets(d.Legend...)
@@ -179,7 +179,7 @@ func (p *printer) writeLegend(d report.Document, short bool) {
 		p.writeBullets("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
 	}
 	for i, f := range d.Footnotes {
-		p.hangingText("  "+report.Superscript(i+1)+" ", f)
+		p.writeHanging("  "+report.Superscript(i+1)+" ", f)
 	}
 }
 
@@ -203,11 +203,11 @@ func (p *printer) writeItems(items []report.Item) {
 			p.writeLine("  " + i.Name)
 			lead = "    "
 		}
-		p.hangingText(lead, i.Text)
+		p.writeHanging(lead, i.Text)
 	}
 }
 
-// writeTable writes t, in its short form if that needs fewer blocks. It returns whether it used the short form.
+// writeTable writes t. It uses the short form if that needs fewer blocks, and then returns true.
 func (p *printer) writeTable(t report.Table) (short bool) {
 	full, brief := p.layoutTable(t, false), p.layoutTable(t, true)
 	l := full
@@ -294,7 +294,7 @@ func (p *printer) layoutTable(t report.Table, short bool) layout {
 	return l
 }
 
-// cutBlocks sets l.blocks: as many columns as fit side by side, at least one.
+// cutBlocks divides the columns of l into l.blocks. A block has as many columns as fit side by side, at least one.
 func (p *printer) cutBlocks(l *layout) {
 	for from := 0; from < len(l.columns); {
 		to, used := from, l.label
@@ -307,7 +307,7 @@ func (p *printer) cutBlocks(l *layout) {
 	}
 }
 
-// formatColumn formats the entries of a column with values, spreads, ratios and footnotes aligned.
+// formatColumn formats the entries of a column. It aligns values, spreads, ratios and footnotes.
 func (p *printer) formatColumn(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
@@ -367,7 +367,8 @@ var verdictStyle = map[compare.Verdict]string{
 	compare.Better: green, compare.Worse: red, compare.Same: dim, compare.Inconclusive: dim,
 }
 
-// wrapName breaks a profile's name after hyphens into lines of about width characters.
+// wrapName breaks the name of a profile after hyphens into lines of at most width columns. A part without a hyphen may be
+// longer.
 func wrapName(name string, width int) []string {
 	var lines []string
 	line := ""

@@ -214,8 +214,8 @@ func (m many) render() string {
 		strings.Join(short, " "), m.files, m.quietCalls, len(m.quiet), m.otherCalls, len(m.disturbed))
 }
 
-// beyond is what equal runs differ by beyond the errors of their values, or of their quotients where there are some: a standard
-// deviation by "kind metric", as a share.
+// beyond is what equal runs differ by beyond the errors of their values, or of their quotients where there are some: a
+// standard deviation by "kind metric", as a share.
 func beyond(pairs []pair, beside bool) map[string]float64 {
 	sums, counts := map[string]float64{}, map[string]float64{}
 	for _, p := range pairs {
@@ -247,7 +247,8 @@ func (c pairCell) judged() bool {
 	return c.Verdict != "" && c.Ratio > 0 && c.Low > 0 && c.High > c.Low && (c.Quotient == nil || c.Quotient.Low > 0 && c.Quotient.High > c.Quotient.Low)
 }
 
-// allowances writes them as compare reads them, for pairs that were both measured alone and for those with other work beside one.
+// allowances writes them as compare reads them, for pairs that were both measured alone and for those with other work beside
+// one.
 func allowances(alone, beside map[string]float64) string {
 	var b strings.Builder
 	b.WriteString("# kind of workload, metric, percent alone, percent beside other work; written by make aa\n")

@@ -149,8 +149,8 @@ func (s same) render(about string) string {
 	return b.String()
 }
 
-// bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a share, with its
-// standard error: the slope of a line through the cells of all runs.
+// bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a share,
+// with its standard error: the slope of a line through the cells of all runs.
 func (s same) bias(workload string) (per, error float64, cells int) {
 	var xs, ys []float64
 	for _, r := range s.reports {

@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// articles repeats the four published comparisons in the lab by `cnibench reproduce`, and writes each of their figures and claims with
-// the verdict on it.
+// articles repeats the four published comparisons in the lab by `cnibench reproduce`, and writes each of their figures and
+// claims with the verdict on it.
 type articles struct{ budget string }
 
 func (c *articles) flags(f *flag.FlagSet) {

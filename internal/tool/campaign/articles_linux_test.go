@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/findings"
 )
 
-// TestPage: every claim of a reproduction is a row of the page, every figure a row of the file, and the first table counts them.
+// TestPage: every claim of a reproduction is a row of the page, every figure a row of the file, and the first table counts
+// them.
 func TestPage(t *testing.T) {
 	a := article{source: findings.Source{ID: "x", Title: "An article | of one"}, command: "cnibench reproduce x"}
 	const said = `{"figures": [

@@ -15,9 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// duet measures whether two profiles are compared better at the same time than in turn. What disturbs both at once cancels out
-// of their ratio, but they disturb each other. It runs one plan in turn, at the same time on one CPU, and at the same time on two CPUs
-// that are swapped half-way, all as long, and shows by how much the ratio scatters.
+// duet measures whether two profiles are compared better at the same time than in turn. What disturbs both at once cancels
+// out of their ratio, but they disturb each other. It runs one plan in turn, at the same time on one CPU, and at the same
+// time on two CPUs that are swapped half-way, all as long, and shows by how much the ratio scatters.
 type duet struct {
 	rounds int
 	beside []neighbour

@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// explanations tests explanations of CPU time. It plants a cost of known place into one of two equal instances of a profile, measures both
-// with samples in turn, and asks which part the difference went to.
+// explanations tests explanations of CPU time. It plants a cost of known place into one of two equal instances of a profile,
+// measures both with samples in turn, and asks which part the difference went to.
 //
 // Read plants (what is planted) and row (its result).
 type explanations struct {

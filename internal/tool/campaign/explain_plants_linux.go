@@ -28,7 +28,8 @@ type plant struct {
 	times       int
 	// at plants it on a node of the subject's twin.
 	at planter
-	// against is a second workload: then the cost is what it has more than the first, and at prepares all hosts for it. (optional)
+	// against is a second workload: then the cost is what it has more than the first, and at prepares all hosts for it.
+	// (optional)
 	against string
 }
 

@@ -20,9 +20,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// clusters adds the results of `cnibench fidelity`, one for each real cluster, to the comparisons that profiles carry, and sums them all
-// up: how far the CPU times of a dataplane are from the lab's, by themselves and over the bare node of their place. Comparisons of
-// dataplanes that no result is of stay. Results are the files fidelity-*.jsonl of the directory; none is measured.
+// clusters adds the results of `cnibench fidelity`, one for each real cluster, to the comparisons that profiles carry, and
+// sums them all up: how far the CPU times of a dataplane are from the lab's, by themselves and over the bare node of their
+// place. Comparisons of dataplanes that no result is of stay. Results are the files fidelity-*.jsonl of the directory; none
+// is measured.
 type clusters struct{ table string }
 
 func (c *clusters) flags(f *flag.FlagSet) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TestDistances: bare nodes are set beside each other, the farthest row is the one farthest from the lab in either direction, and the
-// rows of a dataplane that was measured again go while those of others stay.
+// TestDistances: bare nodes are set beside each other, the farthest row is the one farthest from the lab in either
+// direction, and the rows of a dataplane that was measured again go while those of others stay.
 func TestDistances(t *testing.T) {
 	row := func(name string, lab, cluster, ratio float64) fidelity.Row {
 		return fidelity.Row{

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// gate runs the action of this repository, step by step as a runner of GitHub would, on pairs of a base and a change whose verdict is
-// known: equal, fifty more rules for each packet, two builds of a plugin, a machine that is too busy, a change that cannot be raised. It
-// fails if the action says anything else.
+// gate runs the action of this repository, step by step as a runner of GitHub would, on pairs of a base and a change whose
+// verdict is known: equal, fifty more rules for each packet, two builds of a plugin, a machine that is too busy, a change
+// that cannot be raised. It fails if the action says anything else.
 //
 // Read scenarios (the pairs), then gate_action_linux.go (the runner, and gh).
 type gate struct{ only string }
@@ -85,7 +85,8 @@ type scenario struct {
 	base, change string
 	// budgets are those of the action; its default if empty.
 	budgets string
-	// plugins says that the files need the reference plugins, busy that others work on every CPU, bursts that they do now and then.
+	// plugins says that the files need the reference plugins, busy that others work on every CPU, bursts that they do now
+	// and then.
 	plugins, busy, bursts bool
 	// verdict is the output of the action, or one of two.
 	verdict string

@@ -2,7 +2,8 @@
 //
 //	campaign NAME [FLAG...] CNIBENCH
 //
-// Exit codes: 0 the table is written, 1 the campaign failed or a number is not what it must be, 2 usage, 4 the machine is too busy.
+// Exit codes: 0 the table is written, 1 the campaign failed or a number is not what it must be, 2 usage, 4 the machine is
+// too busy.
 //
 // Read campaigns (what there is), then the file of one.
 package main
@@ -104,8 +105,8 @@ func (in setting) run(ctx context.Context, name string, c campaign) (err error) 
 	return errors.Join(err, in.publish(name, table))
 }
 
-// publish replaces the table of a campaign in the document, and says below which version the program is. It fails if parts does, if the
-// document cannot be written, or if the program does not know its version.
+// publish replaces the table of a campaign in the document, and says below which version the program is. It fails if parts
+// does, if the document cannot be written, or if the program does not know its version.
 func (in setting) publish(name, table string) error {
 	before, _, after, err := parts(in.document, name)
 	if err != nil {
@@ -118,8 +119,8 @@ func (in setting) publish(name, table string) error {
 	return os.WriteFile(in.document, fmt.Appendf(nil, "%s\n%s\nWritten by `%s`.\n\n%s", before, table, strings.TrimSpace(string(version)), after), 0o644)
 }
 
-// parts are the text of a document up to and with the comment <!-- NAME: written by make NAME -->, what stands between, and the rest from
-// <!-- end of NAME -->. It fails if the document cannot be read or lacks the comments.
+// parts are the text of a document up to and with the comment <!-- NAME: written by make NAME -->, what stands between, and
+// the rest from <!-- end of NAME -->. It fails if the document cannot be read or lacks the comments.
 func parts(document, name string) (before, table, after string, err error) {
 	begin, end := fmt.Sprintf("<!-- %s: written by make %[1]s -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
 	text, err := os.ReadFile(document)
@@ -134,7 +135,8 @@ func parts(document, name string) (before, table, after string, err error) {
 	return before + begin, table, end + after, nil
 }
 
-// results returns the file of results of a name. It has them measured unless they are there, and removes a file that was not completed.
+// results returns the file of results of a name. It has them measured unless they are there, and removes a file that was not
+// completed.
 func (in setting) results(name string, measure func(file string) error) (file string, err error) {
 	file = filepath.Join(in.dir, name+".jsonl")
 	if _, err := os.Stat(file); err == nil {

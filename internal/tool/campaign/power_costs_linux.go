@@ -35,7 +35,8 @@ type kind struct {
 	plant func(ctx context.Context, node *netns.NS, n int) (io.Closer, error)
 	// standing costs are paid while another profile is measured, too.
 	standing bool
-	// duty is the part of each period in which packets pay, and as the kind whose pieces cost the same all the time; (optional).
+	// duty is the part of each period in which packets pay, and as the kind whose pieces cost the same all the time;
+	// (optional).
 	duty float64
 	as   *kind
 }
@@ -138,14 +139,15 @@ func (c *power) plant(ctx context.Context, r row, file string) error {
 // collected is how often a worker goes through the elements of a set.
 const collected = 20 * time.Millisecond
 
-// elements are the cost of a kernel worker: nftables goes through the elements of a set in one, to remove those that have timed out. No
-// task of the path pays for it. The worker is on the first CPU, apart from the load: beside load threads, which go before others on
-// their CPU, it would get 1 % of the time whatever the number of elements.
+// elements are the cost of a kernel worker: nftables goes through the elements of a set in one, to remove those that have
+// timed out. No task of the path pays for it. The worker is on the first CPU, apart from the load: beside load threads,
+// which go before others on their CPU, it would get 1 % of the time whatever the number of elements.
 var elements = &kind{
 	name: fmt.Sprintf("elements of a set that a kernel worker goes through every %s", collected), probe: 20_000, plant: plantElements, standing: true,
 }
 
-// plantElements replaces the set of a node by one of n elements, which stay for an hour. A worker runs on the CPU that its set came from.
+// plantElements replaces the set of a node by one of n elements, which stay for an hour. A worker runs on the CPU that its
+// set came from.
 func plantElements(ctx context.Context, node *netns.NS, n int) (io.Closer, error) {
 	table := nft.NewTable(nft.IPv4, "planted")
 	set := table.Set("elements", nft.Addr)

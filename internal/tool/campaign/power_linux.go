@@ -18,9 +18,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// power measures what a comparison of two result files can see. It plants a cost of known size into a profile of the lab, which every
-// packet between the nodes pays, runs one plan with the cost and without, and counts in how many pairs of files the comparison finds it.
-// Pairs without a cost say how often it finds what is not there.
+// power measures what a comparison of two result files can see. It plants a cost of known size into a profile of the lab,
+// which every packet between the nodes pays, runs one plan with the cost and without, and counts in how many pairs of files
+// the comparison finds it. Pairs without a cost say how often it finds what is not there.
 type power struct {
 	setting
 	pairs     int
@@ -36,8 +36,8 @@ func (c *power) flags(f *flag.FlagSet) {
 	f.StringVar(&c.workloads, "workloads", "rr,crr", "`workloads` that pay")
 }
 
-// Repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of so few
-// repetitions that each has an instance of its own.
+// Repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of
+// so few repetitions that each has an instance of its own.
 const (
 	repetitions = 12
 	weighings   = 6
@@ -182,8 +182,8 @@ func inPart(part, cost float64) float64 { return 1/(1-part+part/(1+cost)) - 1 }
 // known.
 type piece struct{ share, half float64 }
 
-// weigh measures a piece, from many: a twin of the subject that has them is measured with the subject itself, in turn within one run. Two
-// runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows say it.
+// weigh measures a piece, from many: a twin of the subject that has them is measured with the subject itself, in turn within
+// one run. Two runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows say it.
 func (c *power) weigh(ctx context.Context, workload string, of *kind) (piece, error) {
 	var with, without []float64
 	for n := range weighings {

@@ -20,8 +20,8 @@ import (
 // errBusy says that the machine has other work.
 var errBusy = errors.New("machine is too busy: rates and times would be those of a smaller machine")
 
-// truths measures links of known rate, delay and loss, and judges whether the medians come near to them. Every repetition counts; none
-// is chosen. A machine that is busy before a run is refused.
+// truths measures links of known rate, delay and loss, and judges whether the medians come near to them. Every repetition
+// counts; none is chosen. A machine that is busy before a run is refused.
 type truths struct{ repetitions int }
 
 func (c *truths) flags(f *flag.FlagSet) {

@@ -345,7 +345,8 @@ func TestKilledUpIsRemoved(t *testing.T) {
 	}
 }
 
-// TestFaults needs two CPUs, to tell those of pods from those of daemons. It injects what tests of the product need: a node that stops, an API server that restarts.
+// TestFaults needs two CPUs, to tell those of pods from those of daemons. It injects what tests of the product need: a node
+// that stops, an API server that restarts.
 func TestFaults(t *testing.T) {
 	c := realCluster(t, request{Name: "test", Nodes: 2, CNI: "bridge", Proxy: "iptables", DaemonCPUs: "0", PodCPUs: "1"})
 	if err := c.up(t.Context()); err != nil {
@@ -457,7 +458,8 @@ func TestReadyBeforeBuild(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNeeded: a machine without Cilium's compiler raises every other CNI, and the error of Cilium names the compiler.
+// TestOnlyWhatIsNeeded: a machine without Cilium's compiler raises every other CNI, and the error of Cilium names the
+// compiler.
 func TestOnlyWhatIsNeeded(t *testing.T) {
 	dir, path := t.TempDir(), t.TempDir()
 	for _, p := range []string{"xtables-nft-multi", "nft", "ipset", "bash", "find", "ip", "nsenter"} {

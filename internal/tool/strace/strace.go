@@ -15,8 +15,8 @@ func Counted(table string) []string {
 	return []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table}
 }
 
-// SystemCalls returns how often each system call was made, from the table of Counted. It fails if the table is missing or empty.
-// strace also counts stops that it cannot decode, as "???(": they are not system calls, and a busy machine has ten of
+// SystemCalls returns how often each system call was made, from the table of Counted. It fails if the table is missing or
+// empty. strace also counts stops that it cannot decode, as "???(": they are not system calls, and a busy machine has ten of
 // them per transaction.
 func SystemCalls(table string) (map[string]uint64, error) {
 	b, err := os.ReadFile(table)

@@ -84,8 +84,8 @@ func TestABrokenBuildFails(t *testing.T) {
 	}
 }
 
-// TestAgain: a failed test runs again by its package and its own name. One that passes then is shown and does not count as failed;
-// what no rest of the machine mends does not run again.
+// TestAgain: a failed test runs again by its package and its own name. One that passes then is shown and does not count as
+// failed; what no rest of the machine mends does not run again.
 func TestAgain(t *testing.T) {
 	failed := func(test, said string) []string {
 		return []string{

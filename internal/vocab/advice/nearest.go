@@ -16,20 +16,21 @@ const longest = 100
 // Nearest returns the name that differs from the word by the fewest mistakes, ignoring case, or "" if no name is near: at
 // most three mistakes, and at most half as many as the word has letters. Two letters in the wrong order are one mistake.
 func Nearest(word string, names []string) string {
-	return nearestWithin(min(4, len(word)/2+1), word, names)
+	return nearestName(min(4, len(word)/2+1), word, names)
 }
 
 // Slip returns the name that differs from the word by at most one mistake, or by at most two if the word has eight letters
 // or more. It ignores case, and returns "" if there is no such name.
 func Slip(word string, names []string) string {
 	if len(word) < 8 {
-		return nearestWithin(2, word, names)
+		return nearestName(2, word, names)
 	}
-	return nearestWithin(3, word, names)
+	return nearestName(3, word, names)
 }
 
-// nearestWithin returns the name that differs from the word by the fewest mistakes, "" if no name differs by fewer than best.
-func nearestWithin(best int, word string, names []string) string {
+// nearestName returns the name that differs from the word by the fewest mistakes, "" if no name differs by fewer
+// than best.
+func nearestName(best int, word string, names []string) string {
 	if len(word) > longest {
 		return ""
 	}
@@ -42,8 +43,8 @@ func nearestWithin(best int, word string, names []string) string {
 	return at
 }
 
-// editDistance returns the smallest number of edits that turn a into b. An edit inserts, removes or changes a byte, or swaps two
-// neighbours.
+// editDistance returns the smallest number of edits that turn a into b. An edit inserts, removes or changes a byte,
+// or swaps two neighbours.
 func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -68,8 +69,8 @@ func editDistance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// DidYouMean returns `, did you mean "x"?` with the nearest of names. If some names begin with the word and a hyphen, it lists
-// these instead. It returns "" if no name is near.
+// DidYouMean returns `, did you mean "x"?` with the nearest of names. If some names begin with the word and a hyphen,
+// it lists these instead. It returns "" if no name is near.
 func DidYouMean(word string, names []string) string {
 	var longer []string
 	for _, n := range names {

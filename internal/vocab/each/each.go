@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Of returns the results of calling of with each value of a list, in order. The result is never nil.
+// Of returns of(v) for each value v of a list, in order. The result is never nil.
 func Of[T, U any](all []T, of func(T) U) []U {
 	list := make([]U, len(all))
 	for i, v := range all {
@@ -16,7 +16,7 @@ func Of[T, U any](all []T, of func(T) U) []U {
 	return list
 }
 
-// Where returns the values of a list for which is returns true, in order; nil for none.
+// Where returns the values v of a list with is(v) == true, in order; nil for none.
 func Where[T any](all []T, is func(T) bool) (list []T) {
 	for _, v := range all {
 		if is(v) {
@@ -38,8 +38,7 @@ func Once[T comparable](all []T) (list []T) {
 	return list
 }
 
-// First returns the first value of a list for which is returns true. ok is false, and v the zero value, if there is
-// none.
+// First returns the first value v of a list with is(v) == true. ok is false, and v the zero value, if there is none.
 func First[T any](all []T, is func(T) bool) (v T, ok bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true

@@ -140,7 +140,8 @@ const (
 	StepRate           = "step_rate"
 	AlgorithmBandwidth = "algorithm_bandwidth"
 	BusBandwidth       = "bus_bandwidth"
-	// WaitedShare is the share of steps that waited for one member: the member for which most steps waited.
+	// WaitedShare is how long members waited for one member alone, the one with the longest waits. It is a share of
+	// the exchange times of members that wait for several others.
 	WaitedShare = "waited_share"
 )
 

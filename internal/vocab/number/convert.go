@@ -11,8 +11,8 @@ type measure struct {
 	size      float64
 }
 
-// words has the known units. It includes prefixes for seconds and for 1; see multiples for bit and B. A byte is 8 bit, so rates
-// in bits and in bytes convert into each other.
+// words has the known units. It includes prefixes for seconds and for 1; see multiples for bit and B. A byte is 8
+// bit, so rates in bits and in bytes convert into each other.
 var words = map[string]measure{
 	"bit": {"bit", 1}, "B": {"bit", 8},
 	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "μs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1}, "min": {"s", 60},
@@ -42,7 +42,7 @@ func Convert(v float64, from, to string) (float64, error) {
 	if a.size >= b.size {
 		return v * (a.size / b.size), nil
 	}
-	// A size such as 1e-6 is not exact in binary; dividing by its inverse is for most.
+	// A size such as 1e-6 is not exact in binary, but its inverse is.
 	return v / (b.size / a.size), nil
 }
 
@@ -65,7 +65,7 @@ func parseUnit(s string) (measure, error) {
 	case tail == "transaction" || tail == "request" || tail == "packet":
 		return measure{top.dimension + "/" + tail, top.size}, nil
 	}
-	return measure{}, unknownUnit(s)
+	return measure{}, unknownUnitError(s)
 }
 
 // parseSingleUnit parses one unit, with or without a prefix. It fails for KB, which is ambiguous.
@@ -81,9 +81,9 @@ func parseSingleUnit(s string) (measure, error) {
 	if s == "KB" {
 		return measure{}, fmt.Errorf("%q may be 1000 or 1024 B: say kB or KiB", s)
 	}
-	return measure{}, unknownUnit(s)
+	return measure{}, unknownUnitError(s)
 }
 
-func unknownUnit(s string) error {
+func unknownUnitError(s string) error {
 	return fmt.Errorf("unknown unit %q: want for example Mbit/s, MiB/s, us, ms, %%, ratio, 1/s, k/s, kB or 1/GB", s)
 }

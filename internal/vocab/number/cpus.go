@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCPUs parses a list of CPU numbers as the kernel writes it: "1", "0-3,6". The result is in rising order, each number
-// once.
+// ParseCPUs parses a list of CPU numbers as the kernel writes it: "1", "0-3,6". The result is in rising order, each
+// number once. It fails for other text, and for a number above 4095.
 func ParseCPUs(s string) ([]int, error) {
 	var cpus []int
 	for part := range strings.SplitSeq(s, ",") {

@@ -41,8 +41,9 @@ var (
 	plain   = []prefix{{"1", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}}
 )
 
-// Common returns the scale in which the median of values, without their signs, has one to three digits before the point. base is
-// the unit of values. Common ignores values that are 0 or not finite. "ratio" becomes "%"; an unknown unit is not scaled.
+// Common returns the scale in which the median of values, without their signs, has one to three digits before the
+// point. base is the unit of values. Common ignores values that are 0 or not finite. "ratio" becomes "%"; an unknown
+// unit is not scaled.
 func Common(base string, values ...float64) Scale {
 	if base == "ratio" {
 		return Scale{Unit: "%", Size: 0.01}
@@ -92,7 +93,8 @@ func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // Format converts v from base units to the displayed unit, and formats it as Number does, without the unit.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
-// WithUnit formats v, which is in the unit base, with the prefix of the unit that fits v: "1.50 ms". The unit "1" is omitted.
+// WithUnit formats v, which is in the unit base, with the prefix of the unit that fits v: "1.50 ms". The unit "1" is
+// omitted.
 func WithUnit(base string, v float64) string {
 	s := Common(base, v)
 	return strings.TrimSuffix(s.Format(v)+" "+s.Unit, " 1")

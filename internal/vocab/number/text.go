@@ -50,8 +50,8 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Hang wraps text into lines, and returns them with prefixes: lead for the first line, rest for all others. A line has at most
-// width columns, unless rest is wider than lead or a word is too long.
+// Hang wraps text into lines, and returns them with prefixes: lead for the first line, rest for all others. A line
+// has at most width columns, unless rest is wider than lead or a word is too long.
 func Hang(lead, rest, text string, width int) []string {
 	lines := Wrap(text, width-Width(lead))
 	for i, l := range lines {
@@ -61,8 +61,8 @@ func Hang(lead, rest, text string, width int) []string {
 	return lines
 }
 
-// Width returns the number of terminal columns that s takes: 0 for combining marks, 2 for East Asian wide characters and most
-// emoji. It knows only the large blocks of Unicode, which is enough for names.
+// Width returns the number of terminal columns that s takes: 0 for combining marks, 2 for East Asian wide characters
+// and most emoji. It knows only the large blocks of Unicode, which is enough for names.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {

@@ -29,7 +29,8 @@ func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
 	return p.compile().FindAllStringSubmatch(s, n)
 }
 
-// ReplaceAllString returns s with its matches replaced, $1 being the first group.
+// ReplaceAllString returns s with the text by in place of each match. $1 in by stands for the first group of the
+// match.
 func (p *Pattern) ReplaceAllString(s, by string) string { return p.compile().ReplaceAllString(s, by) }
 
 // Match reports whether b contains a match.

@@ -1,6 +1,7 @@
 // Package api has clients for the part of the Kubernetes API that cnibench uses: a dozen resources, over client-go's REST
-// client. The reason is the size of the binary. client-go's own typed clients link every API group of Kubernetes, 17 MB,
-// and register all types whenever a process of cnibench starts, also an agent. Its generic client links its fakes, 4 MB.
+// client. client-go's own typed clients would make the binary 17 MB larger, because they link every API group of Kubernetes.
+// They also register all types whenever a process of cnibench starts, even an agent. client-go's generic client links its
+// fakes, which take 4 MB.
 package api
 
 import (
@@ -51,7 +52,8 @@ type Client struct {
 	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has
 	// no version.
 	Version func(ctx context.Context) (string, error)
-	// Kinds returns the resources of a group version. It fails with NotFound if the API server does not serve it.
+	// Kinds returns the resources of a group version. It fails with NotFound if the API server does not serve the group
+	// version.
 	Kinds func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)
 }
 
@@ -133,7 +135,7 @@ func New(config *rest.Config) (*Client, error) {
 	}, nil
 }
 
-// resourceClients returns a function that makes the client of the resource called name in a namespace.
+// resourceClients returns a function that returns the client of the resource called name in a namespace.
 func resourceClients[T, L any](at *rest.RESTClient, name string) func(namespace string) Resource[*T, *L] {
 	return func(namespace string) Resource[*T, *L] { return resource[T, L]{at, name, namespace} }
 }

@@ -42,7 +42,8 @@ func (m *Mapper) Resource(ctx context.Context, kind schema.GroupVersionKind) (at
 	return at, false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// resourceIndex returns the index of a kind's resource in list, or -1. It skips subresources, because they may have the same kind.
+// resourceIndex returns the index of a kind's resource in list, or -1. It skips subresources, because they may have the same
+// kind.
 func resourceIndex(list *metav1.APIResourceList, kind string) int {
 	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
 }
@@ -63,7 +64,7 @@ func (m *Mapper) Serves(ctx context.Context, name string) bool {
 	return err == nil && (kind == "" || resourceIndex(list, kind) >= 0)
 }
 
-// cachedResources returns the resources of a group version, from the cache if possible.
+// cachedResources returns the resources of a group version. It asks the API server only if the cache does not have them.
 func (m *Mapper) cachedResources(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error) {
 	if list, ok := m.known[of]; ok {
 		return list, nil

@@ -36,7 +36,7 @@ func RemoveNamespace(ctx context.Context, client *Client, name string, interval 
 	}
 	switch {
 	case err == nil, apierrors.IsConflict(err): // it is being deleted
-		return awaitGone(ctx, client, name, interval)
+		return awaitRemoval(ctx, client, name, interval)
 	case apierrors.IsNotFound(err):
 		return nil
 	}
@@ -45,14 +45,14 @@ func RemoveNamespace(ctx context.Context, client *Client, name string, interval 
 
 const unsaid = "the API server does not say what keeps it"
 
-// awaitGone waits until a namespace is gone. If ctx ends first, the error says what keeps the namespace.
-func awaitGone(ctx context.Context, client *Client, name string, interval time.Duration) error {
+// awaitRemoval waits until a namespace is gone. If ctx ends first, the error says what keeps the namespace.
+func awaitRemoval(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	why := unsaid
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:
-			why = whyStuck(ns)
+			why = stuckReason(ns)
 			return false, nil
 		case apierrors.IsNotFound(err):
 			return true, nil
@@ -70,8 +70,9 @@ func awaitGone(ctx context.Context, client *Client, name string, interval time.D
 	return fmt.Errorf("wait until namespace %s is gone: %w", name, err)
 }
 
-// whyStuck returns what keeps a namespace that is being deleted: the messages of its conditions, and its finalizers.
-func whyStuck(ns *corev1.Namespace) string {
+// stuckReason returns what keeps a namespace that is being deleted: the messages of its conditions, and its finalizers. It
+// returns unsaid if there are none.
+func stuckReason(ns *corev1.Namespace) string {
 	var why []string
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Message != "" && c.Type != corev1.NamespaceConditionType("") {

@@ -21,7 +21,7 @@ import (
 // User is the uid and gid of unprivileged pods.
 const User = 65532
 
-// Restricted returns a pod that runs c on a node, and that the strictest PodSecurity level admits. The caller may change the pod.
+// Restricted returns a pod that runs c on a node. The strictest PodSecurity level admits it. The caller may change the pod.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // the runtime says "exec format error" there alone
 	c.SecurityContext = &corev1.SecurityContext{
@@ -96,10 +96,10 @@ type LateError struct {
 }
 
 func (e *LateError) Error() string {
-	return fmt.Sprintf("waited %s for pod %s: %s", e.Limit, e.Pod, e.why())
+	return fmt.Sprintf("waited %s for pod %s: %s", e.Limit, e.Pod, e.reason())
 }
 
-func (e *LateError) why() string {
+func (e *LateError) reason() string {
 	idle := "it was not scheduled"
 	if e.Node != "" {
 		idle = "node " + e.Node + " has not started it"
@@ -143,7 +143,7 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	})
 	if err != nil && wait.Interrupted(err) && late.Pod != "" {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("pod %s: %s: %w", late.Pod, late.why(), context.Cause(ctx))
+			return nil, fmt.Errorf("pod %s: %s: %w", late.Pod, late.reason(), context.Cause(ctx))
 		}
 		if a.Lost == nil {
 			return nil, late
@@ -177,7 +177,8 @@ func (a Await) podState(name string, p *corev1.Pod, since map[string]time.Time) 
 	return now, false, nil
 }
 
-// nodeOf returns the node that a pod runs on, else the node that it was requested on.
+// nodeOf returns the node that a pod runs on. If the pod is not scheduled, it returns the node that the pod's affinity
+// requires.
 func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
@@ -292,7 +293,8 @@ func containerEndText(t *corev1.ContainerStateTerminated) string {
 	return s
 }
 
-// LastWarning returns the last warning event of a pod or a Service, "" without one or without the right to read it.
+// LastWarning returns the reason and the message of the last warning event of a pod or a Service. It returns "" if there is
+// no such event, or if the events cannot be read.
 func LastWarning(ctx context.Context, client *Client, namespace, name string) string {
 	list, err := client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
@@ -310,7 +312,8 @@ func LastWarning(ctx context.Context, client *Client, namespace, name string) st
 	return last.Reason + ": " + last.Message
 }
 
-// Unready returns why a node is not ready, as a text to follow the node's name; "" if it is ready.
+// Unready returns a text that says why a node is not ready, to append to the node's name. It returns "" if the node is
+// ready.
 func Unready(n corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {

@@ -29,13 +29,13 @@ func PullSecrets(refs []string, home string) []PullSecret {
 	return all
 }
 
-// Pulling returns the field imagePullSecrets of a pod, with the names of secrets.
+// Pulling returns the names of secrets as the value of a pod's field imagePullSecrets.
 func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 	return each.Of(secrets, func(s PullSecret) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: s.Name} })
 }
 
-// CopiesOf reads Secrets and returns copies with the namespace, labels and annotations of like. It does not create the copies
-// in the cluster.
+// CopiesOf reads Secrets and returns copies of them with the namespace, labels and annotations of like. It does not create
+// the copies in the cluster. It fails if a Secret cannot be read.
 func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	for _, s := range secrets {
@@ -67,7 +67,8 @@ func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like
 	return nil
 }
 
-// withPullAdvice adds advice to err if a right to s is missing: how to get the right. It returns other errors unchanged.
+// withPullAdvice adds advice to err if err means that a right is missing. The advice tells how to get the right to copy s.
+// It returns other errors unchanged.
 func withPullAdvice(err error, s PullSecret) error {
 	if !apierrors.IsForbidden(err) {
 		return err

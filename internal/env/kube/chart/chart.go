@@ -32,7 +32,7 @@ type Chart struct {
 	Metadata metadata
 	// values are the chart's own values.
 	values map[string]any
-	// schema returns the JSON schema for the values; nil if the chart has none.
+	// schema returns the JSON schema for the values. The function is nil if the chart has no schema.
 	schema func() (*jsonschema.Resolved, error)
 	// templates has the texts of the templates, by path.
 	templates map[string]string
@@ -150,8 +150,8 @@ func readDir(dir string) (map[string][]byte, error) {
 	return list, err
 }
 
-// parse returns the chart that consists of the files in list, by path. It fails if a file is invalid, if Chart.yaml is
-// missing, and for a chart with subcharts.
+// parse returns the chart that consists of the files in list. The keys of list are the files' paths. It fails if a file is
+// invalid, if Chart.yaml is missing, or if the chart has subcharts.
 func parse(list map[string][]byte) (*Chart, error) {
 	c := &Chart{values: map[string]any{}, templates: map[string]string{}, files: files{}}
 	if list["Chart.yaml"] == nil {
@@ -196,8 +196,8 @@ func (c *Chart) readDefinitions() []Document {
 	return list
 }
 
-// Values returns the chart's values overridden by given: mappings merge, a null removes a key, anything else replaces.
-// It fails if the chart's schema does not allow the result.
+// Values returns the chart's values overridden by given. Mappings merge, a null removes a key, and any other value replaces
+// the chart's. It fails if the chart's schema does not allow the result.
 func (c *Chart) Values(given map[string]any) (map[string]any, error) {
 	all := mergedValues(c.values, given)
 	if c.schema == nil {
@@ -240,7 +240,8 @@ func schemaErrorText(err error) string {
 // Defaults returns the chart's own values.
 func (c *Chart) Defaults() map[string]any { return c.values }
 
-// Without returns a copy of the chart without the templates whose paths have the value true in templates.
+// Without returns a copy of the chart without some templates. It omits a template if its path has the value true in
+// templates.
 func (c *Chart) Without(templates map[string]bool) *Chart {
 	other := *c
 	other.templates = maps.Clone(c.templates)

@@ -60,7 +60,7 @@ func toYAML(v any) (string, error) {
 
 func unmarshalJSON(text []byte, into any, _ ...yaml.JSONOpt) error { return json.Unmarshal(text, into) }
 
-// decodedMap decodes a text into a mapping; as in Helm, an error is the value of the key Error.
+// decodedMap returns the mapping that a text encodes. As in Helm, it stores an error under the key Error.
 func decodedMap(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) map[string]any {
 	m := map[string]any{}
 	if err := unmarshal([]byte(text), &m); err != nil {
@@ -69,7 +69,7 @@ func decodedMap(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error)
 	return m
 }
 
-// decodedArray decodes a text into a list; as in Helm, an error is its only element.
+// decodedArray returns the list that a text encodes. As in Helm, it returns an error as the only element.
 func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) error) []any {
 	list := []any{}
 	if err := unmarshal([]byte(text), &list); err != nil {
@@ -81,8 +81,8 @@ func decodedArray(text string, unmarshal func([]byte, any, ...yaml.JSONOpt) erro
 // includeLimit is how deep a template may include itself.
 const includeLimit = 1000
 
-// recursiveFuncs returns Helm's functions include and tpl, which execute further templates. include executes a template of t. tpl
-// executes a text. missing is the option of text/template for values that are not set.
+// recursiveFuncs returns Helm's functions include and tpl, which execute further templates. include executes a template of
+// t. tpl executes a text. missing is the option of text/template for values that are not set.
 func recursiveFuncs(t *template.Template, missing string) template.FuncMap {
 	depth := map[string]int{}
 	return template.FuncMap{
@@ -130,7 +130,8 @@ func (f files) Lines(name string) []string {
 	return strings.Split(strings.TrimSuffix(string(f[name]), "\n"), "\n")
 }
 
-// Glob returns the files whose paths match a pattern, in which ** crosses directories.
+// Glob returns the files whose paths match a pattern. In the pattern, ** also matches slashes. It fails if the pattern is
+// invalid.
 func (f files) Glob(pattern string) (files, error) {
 	g, err := glob.Compile(pattern, '/')
 	if err != nil {

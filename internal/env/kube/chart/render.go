@@ -19,9 +19,9 @@ import (
 // Release describes what a chart is rendered for. Templates read it as .Release and .Capabilities.
 type Release struct {
 	Name, Namespace string
-	// Service is the value of the label managed-by; "" is Helm.
+	// Service is the value of the label managed-by; "" means Helm.
 	Service string
-	// KubeVersion is the version of the cluster, as v1.37.2; "" is assumedKubeVersion.
+	// KubeVersion is the version of the cluster, such as v1.37.2; "" means assumedKubeVersion.
 	KubeVersion string
 	// Serves reports whether the cluster serves a group version (apps/v1) or a kind in it (apps/v1/Deployment). If it is
 	// nil, assumedVersions are served.
@@ -32,7 +32,7 @@ type Release struct {
 
 // Document is one object of a rendered chart.
 type Document struct {
-	// Template is the path of the chart's file with the object.
+	// Template is the path of the file in the chart that contains the object.
 	Template string
 	Kind     string
 	// Hooks are the events at which Helm applies the object, such as pre-install; nil if the object is not a hook.
@@ -154,8 +154,8 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 // noValue is what text/template writes for a value that is not set.
 const noValue = "<no value>"
 
-// templateError shortens the error of a template to the chart's own message, if the template called fail or required. It returns
-// other errors unchanged.
+// templateError shortens the error of a template to the chart's own message, if the template called fail or required. It
+// returns other errors unchanged.
 func (c *Chart) templateError(err error) error {
 	var f failure
 	if errors.As(err, &f) {

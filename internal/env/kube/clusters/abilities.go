@@ -30,8 +30,8 @@ var _ interface {
 	env.Looker
 } = (*site)(nil)
 
-// localVariants returns the variants to measure on the cluster, without their context: the profile host and its twin, and those of
-// the detected profile.
+// localVariants returns the variants to measure on the cluster, without their context. These are the profile host, its twin,
+// and the variants of the detected profile.
 func (s *site) localVariants() []plan.Variant {
 	var names []plan.Variant
 	for _, name := range s.measured {
@@ -75,7 +75,8 @@ func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why st
 // Await waits for nodes whose pods are starting.
 func (s *site) Await(ctx context.Context) { s.mesh().Await(ctx) }
 
-// Renews returns all variants of the cluster, because they share its pods. It returns nil if the pods must not be replaced.
+// Renews returns the variants whose pods Renew replaces: all variants of the cluster, because they share its pods. It
+// returns nil if the pods must not be replaced.
 func (s *site) Renews(plan.Variant) []plan.Variant {
 	if !s.renews {
 		return nil
@@ -83,8 +84,8 @@ func (s *site) Renews(plan.Variant) []plan.Variant {
 	return slices.Clone(s.measured)
 }
 
-// Renew replaces the run's pods, which all variants of the cluster share, and waits, for a limited time, until a connection
-// is established on every path again.
+// Renew replaces the run's pods, which all variants of the cluster share. Then it waits, for a limited time, until a
+// connection is established on every path again. It returns the same error for each of names, nil if it succeeded.
 func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	err := s.cluster.Renew(ctx)
 	if err == nil {
@@ -97,7 +98,7 @@ func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant
 	return why
 }
 
-// Roll removes a backend from its Service, or adds it again.
+// Roll adds a backend to its Service if in is true, and removes it otherwise.
 func (s *site) Roll(ctx context.Context, b control.Backend, in bool) error {
 	b.Route = b.Route.Local()
 	return s.withContext(s.cluster.Roll(ctx, b, in))
@@ -110,7 +111,7 @@ func (s *site) NewPods(ctx context.Context, a control.Arrivals) (*sample.Observa
 	return seen, s.withContext(err)
 }
 
-// LatePods returns true: the cluster's scheduler and kubelets may delay a pod.
+// LatePods returns true, because the cluster's scheduler and kubelets may delay a pod.
 func (s *site) LatePods() bool { return true }
 
 // Rest measures what the nodes of a path use during window, while the run sends nothing.

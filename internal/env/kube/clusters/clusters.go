@@ -53,8 +53,9 @@ type Environment struct {
 	sites []*site
 }
 
-// Open connects to the clusters of a plan, detects their CNIs, and creates the run's pods. It returns the environment and
-// the plan with the detected names. Faults of the plan are position.Faults or a *kube.ConfigError.
+// Open connects to the clusters of a plan, detects their CNIs, and creates the run's pods. It returns the environment, and
+// the plan with the names of the detected profiles. If the plan is faulty, the error is position.Faults or a
+// *kube.ConfigError.
 func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Plan, error) {
 	contexts := want.Cluster.Contexts
 	if len(contexts) == 0 {
@@ -95,7 +96,7 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	}
 	for _, s := range e.sites {
 		o.Leaves(s.leftoverMessage())
-		if err := s.open(ctx, e.plan, s.localVariants(), o); err != nil {
+		if err := s.createAndProve(ctx, e.plan, s.localVariants(), o); err != nil {
 			return nil, want, env.Close(ctx, e, s.withContext(err))
 		}
 	}

@@ -116,7 +116,7 @@ func TestNodesToLookAt(t *testing.T) {
 		s := &site{cluster: cluster, clients: detect.Clients{Kube: client.Client}, snapshot: detect.Snapshot{Nodes: c.there}}
 		silent := Options{Say: func(string, ...any) {}, Leaves: func(string) func() { return func() {} }}
 		_, err := s.inspectNodes(t.Context(), detect.LookoutOptions{}, silent)
-		err = withoutInspect(plan.Plan{}, err)
+		err = withInspectAdvice(plan.Plan{}, err)
 		var want []string
 		for _, n := range c.want {
 			want = append(want, n.Name)

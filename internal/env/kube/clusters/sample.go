@@ -21,8 +21,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// samplers has the privileged pods on the nodes of a site. In each of them a sampler can be started, which records what the
-// node's CPUs execute during one trial.
+// samplers has the privileged pods on the nodes of a site. A sampler that is started in such a pod records what the node's
+// CPUs execute during one trial.
 type samplers struct {
 	// post is the Lookout with the pods.
 	post *detect.Lookout
@@ -49,8 +49,8 @@ type sampler struct {
 // samplerPatience is how long a sampler may take to start and to answer, in addition to the trial itself.
 const samplerPatience = 30 * time.Second
 
-// startOn starts a sampler on a node and waits for its first message. The sampler's connection is cut after life.
-func (s *samplers) startOn(node string, life time.Duration) (*sampler, error) {
+// startSampler starts a sampler on a node and waits for its first message. The sampler's connection is cut after life.
+func (s *samplers) startSampler(node string, life time.Duration) (*sampler, error) {
 	i := slices.IndexFunc(s.post.Ends(), func(e detect.End) bool { return e.Node == node })
 	if i < 0 {
 		return nil, fmt.Errorf("no sampler runs on node %s", node)
@@ -127,9 +127,9 @@ type recorder struct {
 	apart bool
 }
 
-// onNodes starts a sampler on each node of a path, for a trial of at most length. one reports whether the path has two nodes
-// that run on one machine. It fails if the site has no samplers.
-func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
+// startRecorder starts a sampler on each node of a path, for a trial of at most length. one reports whether the path has two
+// nodes that run on one machine. It fails if the site has no samplers.
+func (s *site) startRecorder(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
 	if s.samplers == nil {
 		return nil, false, errors.New("the nodes have no samplers: they come with --inspect")
 	}
@@ -139,7 +139,7 @@ func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *re
 	}
 	r = &recorder{apart: outcome.FromFacts(s.facts).IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
 	for _, node := range slices.Compact(nodes) {
-		x, err := s.samplers.startOn(node, length+2*samplerPatience)
+		x, err := s.samplers.startSampler(node, length+2*samplerPatience)
 		if err != nil {
 			return nil, false, errors.Join(err, r.Close())
 		}
@@ -148,8 +148,8 @@ func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *re
 	return r, r.server > 0 && r.on[0].machine != "" && r.on[0].machine == r.on[1].machine, nil
 }
 
-// begin sends a Begin request to each sampler.
-func (r *recorder) begin(b control.SamplerBegin) error {
+// sendBegin sends a Begin request to each sampler.
+func (r *recorder) sendBegin(b control.SamplerBegin) error {
 	for _, x := range r.on {
 		if _, err := x.Ask(control.SamplerAsk{Begin: &b}); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (r *recorder) begin(b control.SamplerBegin) error {
 
 // Sample starts samplers that can record what the CPUs of a path's nodes execute, in a trial of at most length.
 func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	r, one, err := s.onNodes(v, p, length)
+	r, one, err := s.startRecorder(v, p, length)
 	if err != nil {
 		return env.Recording{}, err
 	}
@@ -173,16 +173,16 @@ func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Re
 	if one { // both samplers sample the same CPUs
 		begin.Rate /= 2
 	}
-	if err := r.begin(begin); err != nil {
+	if err := r.sendBegin(begin); err != nil {
 		return env.Recording{}, errors.Join(err, r.Close())
 	}
-	return env.Recording{Start: r.start, Finish: r.finishSampling}, nil
+	return env.Recording{Start: r.sendStart, Finish: r.finishSampling}, nil
 }
 
-// Count starts samplers that can count the runs of BPF programs on the nodes of a path. The kernel counts the runs on the whole
-// machine, so two nodes on one machine need only one sampler.
+// Count starts samplers that can count the runs of BPF programs on the nodes of a path. The kernel counts the runs on the
+// whole machine, so two nodes on one machine need only one sampler.
 func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	r, one, err := s.onNodes(v, p, length)
+	r, one, err := s.startRecorder(v, p, length)
 	if err != nil {
 		return env.Recording{}, err
 	}
@@ -190,14 +190,14 @@ func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Rec
 		err = r.on[1].Close()
 		r.on = r.on[:1]
 	}
-	if err = errors.Join(err, r.begin(control.SamplerBegin{Length: length, Programs: true})); err != nil {
+	if err = errors.Join(err, r.sendBegin(control.SamplerBegin{Length: length, Programs: true})); err != nil {
 		return env.Recording{}, errors.Join(err, r.Close())
 	}
-	return env.Recording{Start: r.start, Finish: r.finishCounting}, nil
+	return env.Recording{Start: r.sendStart, Finish: r.finishCounting}, nil
 }
 
-// finishCounting returns the runs of BPF programs on the nodes during the trial, and ends the samplers. If an observation is nil, it
-// returns the zero value.
+// finishCounting returns the runs of BPF programs on the nodes during the trial, and ends the samplers. If an observation is
+// nil, it returns the zero value.
 func (r *recorder) finishCounting(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -226,7 +226,7 @@ func (r *recorder) finishCounting(client, server *sample.Observation) (seen samp
 	return seen, nil
 }
 
-func (r *recorder) start() error {
+func (r *recorder) sendStart() error {
 	for _, x := range r.on {
 		if _, err := x.Ask(control.SamplerAsk{Start: true}); err != nil {
 			return err
@@ -235,8 +235,8 @@ func (r *recorder) start() error {
 	return nil
 }
 
-// finishSampling returns the stacks of all nodes, counted per slice of the client's window, and ends the samplers. If an observation is
-// nil, it returns the zero value.
+// finishSampling returns the stacks of all nodes, counted per slice of the client's window, and ends the samplers. If an
+// observation is nil, it returns the zero value.
 func (r *recorder) finishSampling(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
@@ -249,8 +249,8 @@ func (r *recorder) finishSampling(client, server *sample.Observation) (seen samp
 // agentCommand is the name of cnibench's processes in pods.
 const agentCommand = "cnibench"
 
-// joinedStacks requests the stacks of each node and joins them. If both nodes run on one machine, it counts only once what both
-// samplers recorded.
+// joinedStacks requests the stacks of each node and joins them. If both nodes run on one machine, it counts only once what
+// both samplers recorded.
 func (r *recorder) joinedStacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
@@ -293,9 +293,9 @@ func (r *recorder) joinedStacks(client, server *sample.Observation) (*sample.Sta
 	return all, nil
 }
 
-// stackPlace returns the place of a stack whose root is a network namespace. This is the node of the namespace. If nodes
-// does not have the namespace, it belongs to the network between the nodes, and stackPlace returns sample.SwitchSpace. It
-// returns other roots unchanged. nodes has the names of the nodes by the inodes of their namespaces.
+// stackPlace returns the place of a stack. If the root is a network namespace, the place is the node of that namespace. A
+// namespace that nodes lacks belongs to the network between the nodes, and its place is sample.SwitchSpace. For any other
+// root it returns the root unchanged. nodes has the names of the nodes by the inodes of their namespaces.
 func stackPlace(root string, nodes map[uint64]string) string {
 	text, ok := strings.CutPrefix(root, control.SpaceRoot)
 	inode, err := strconv.ParseUint(text, 10, 64)

@@ -84,13 +84,13 @@ func TestSampleNodes(t *testing.T) {
 	}
 	r := &recorder{server: 1}
 	for _, node := range []string{"a", "b"} {
-		x, err := s.startOn(node, time.Minute)
+		x, err := s.startSampler(node, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.on = append(r.on, x)
 	}
-	if err := r.start(); err != nil {
+	if err := r.sendStart(); err != nil {
 		t.Fatal(err)
 	}
 	seen := &sample.Observation{Placed: sample.Placed{Threads: []sample.Thread{{ID: 1}}}, Intervals: []sample.Interval{{EndNs: 1}, {EndNs: 2}}}
@@ -113,7 +113,7 @@ func TestSampleNodes(t *testing.T) {
 			t.Errorf("%s: %d, want %d", stack, got[stack], n)
 		}
 	}
-	if _, err := s.startOn("c", time.Minute); err == nil || !strings.Contains(err.Error(), "no sampler runs on node c") {
+	if _, err := s.startSampler("c", time.Minute); err == nil || !strings.Contains(err.Error(), "no sampler runs on node c") {
 		t.Error(err)
 	}
 }
@@ -137,13 +137,13 @@ func TestCountNodes(t *testing.T) {
 		})
 		r := &recorder{server: 1}
 		for _, node := range []string{"a", "b"} {
-			x, err := s.startOn(node, time.Minute)
+			x, err := s.startSampler(node, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.on = append(r.on, x)
 		}
-		if err := errors.Join(r.begin(control.SamplerBegin{Programs: true}), r.start()); err != nil {
+		if err := errors.Join(r.sendBegin(control.SamplerBegin{Programs: true}), r.sendStart()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := r.finishCounting(&sample.Observation{Machine: "1"}, &sample.Observation{Machine: "2"})
@@ -174,7 +174,7 @@ func TestSamplerFails(t *testing.T) {
 		},
 	} {
 		s, _ := posted(t, play)
-		if _, err := s.startOn("a", time.Minute); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.startSampler("a", time.Minute); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -58,10 +58,10 @@ func (s *site) connectAndDetect(ctx context.Context, want plan.Plan, o Options) 
 	}
 	if s.verdict.CNI == "" && want.Cluster.Inspect { // plugins without a daemon have only a file on the nodes
 		if _, err := s.inspectNodes(ctx, s.lookoutOptions(want), o); err != nil {
-			return withoutInspect(want, err)
+			return withInspectAdvice(want, err)
 		}
 	}
-	s.profile = nameOf(s.verdict)
+	s.profile = profileName(s.verdict)
 	return nil
 }
 
@@ -80,8 +80,9 @@ func (s *site) detectFromAPI(ctx context.Context) (err error) {
 // errNoNode means that inspectNodes has no node to create pods on.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspectNodes creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from the pods'
-// observations, and removes the pods. If at.Pods is true, it also proves the paths between the nodes and between ordinary pods.
+// inspectNodes creates privileged pods on at.Nodes, by default the first two ready nodes, detects the CNI again from the
+// pods' observations, and removes the pods. If at.Pods is true, it also proves the paths between the nodes and between
+// ordinary pods.
 func (s *site) inspectNodes(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)
@@ -112,8 +113,8 @@ func (s *site) lookoutOptions(want plan.Plan) detect.LookoutOptions {
 	return detect.LookoutOptions{Run: s.cluster.Run(), Image: s.cluster.Image(), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
-// withoutInspect adds to err the advice how to run without privileged pods on the nodes.
-func withoutInspect(want plan.Plan, err error) error {
+// withInspectAdvice returns err with advice on how to run without privileged pods on the nodes.
+func withInspectAdvice(want plan.Plan, err error) error {
 	wayOut := "leave out --inspect: some of what runs there stays unproven then"
 	if want.Explain {
 		wayOut = "leave out --explain and --inspect: the CPUs of the nodes are not sampled then"
@@ -124,14 +125,15 @@ func withoutInspect(want plan.Plan, err error) error {
 	return advice.With(err, wayOut)
 }
 
-// nameOf returns the profile of a verdict, else the CNI's own name, else "unknown".
-func nameOf(v detect.Verdict) string {
+// profileName returns the profile of a verdict, else the CNI's own name, else "unknown".
+func profileName(v detect.Verdict) string {
 	return cmp.Or(v.Profile, strings.ToLower(v.CNI), "unknown")
 }
 
-// open creates the run's pods, waits for a connection on every path of variants, and proves what was detected. If the plan
-// permits it, open creates privileged pods for the proofs. It removes these pods again, unless the plan samples CPUs.
-func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant, o Options) error {
+// createAndProve creates the run's pods, waits for a connection on every path of variants, and proves what was detected. If
+// the plan permits it, createAndProve also creates privileged pods for the proofs. It removes these pods again, unless the
+// plan samples CPUs.
+func (s *site) createAndProve(ctx context.Context, want plan.Plan, variants []plan.Variant, o Options) error {
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	}
 	post, err := detect.Post(ctx, s.clients, at)
 	if err != nil {
-		return withoutInspect(want, err)
+		return withInspectAdvice(want, err)
 	}
 	ground.Ends = append(ground.Ends, post.Ends()...)
 	if err = s.proveClaims(ctx, want, ground); err == nil && want.Explain {
@@ -165,8 +167,8 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	return env.Close(ctx, post, err)
 }
 
-// proveClaims compares the claims of the cluster's configuration with what the pods observe. It stores the new verdict, the facts and
-// the disproved claims in s.
+// proveClaims compares the claims of the cluster's configuration with what the pods observe. It stores the new verdict, the
+// facts and the disproved claims in s.
 func (s *site) proveClaims(ctx context.Context, want plan.Plan, ground detect.Ground) error {
 	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
 	if err != nil {
@@ -180,7 +182,7 @@ func (s *site) proveClaims(ctx context.Context, want plan.Plan, ground detect.Gr
 		s.facts[facts.Placement] = string(want.Lab.CPU.On(cpus))
 	}
 	broken := each.Of(detect.Mismatches(proofs), func(p detect.Proof) string { return p.String() })
-	if now := nameOf(verdict); now != s.profile {
+	if now := profileName(verdict); now != s.profile {
 		broken = append(broken, fmt.Sprintf("the configuration says %s, and what is seen is %s", s.profile, now))
 	}
 	s.broken = strings.Join(broken, "; ")

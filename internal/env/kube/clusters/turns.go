@@ -37,7 +37,7 @@ type inTurn struct {
 	now *Environment
 	// gone removes the warning that the installed profile is still there.
 	gone func()
-	// facts are the facts of the first stage: a result file has facts only once.
+	// facts are the facts of the first stage, because a result file has only one set of facts.
 	facts facts.Facts
 }
 
@@ -98,7 +98,7 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	name := e.stages[i][0]
 	e.options.Say("installing %s", name)
 	e.at = i // even if it fails half-way: the profile is then uninstalled by name
-	e.gone = e.options.Leaves(e.stillThere(name.Profile()))
+	e.gone = e.options.Leaves(e.installedWarning(name.Profile()))
 	e.installer.Version, e.installer.Sets = name.Recipe()
 	if err := e.installer.Install(ctx, name.Profile()); err != nil {
 		if !e.installer.Begun { // an earlier installation of this profile is not ours
@@ -114,8 +114,8 @@ func (e *inTurn) Enter(ctx context.Context, i int) error {
 	return err
 }
 
-// stillThere returns a warning that a profile is installed, with how to remove it.
-func (e *inTurn) stillThere(name string) string {
+// installedWarning returns a warning that a profile is installed, with the command that removes it.
+func (e *inTurn) installedWarning(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
@@ -148,7 +148,7 @@ func (e *inTurn) uninstall(ctx context.Context) error {
 		e.gone()
 		return nil
 	case err != nil:
-		return errors.Join(fmt.Errorf("uninstall %s: %w", name, err), errors.New(e.stillThere(name)))
+		return errors.Join(fmt.Errorf("uninstall %s: %w", name, err), errors.New(e.installedWarning(name)))
 	}
 	e.at = -1
 	e.gone()
@@ -188,7 +188,7 @@ func (e *inTurn) At(v plan.Variant) env.Site {
 	return e.now.At(v)
 }
 
-// nothing is the site of a cluster without an installed profile.
+// nothing is the site of a cluster on which no profile is installed.
 type nothing struct{}
 
 func (nothing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {

@@ -97,8 +97,8 @@ func heldTurns(t *testing.T, api *heldCluster) (*inTurn, string) {
 	}, kubeconfig
 }
 
-// TestHeldNamespaceInTurns: a namespace that does not go holds up neither the run nor the removal of the profile, and what comes
-// next is not installed beside what is left.
+// TestHeldNamespaceInTurns: a namespace that does not go holds up neither the run nor the removal of the profile, and what
+// comes next is not installed beside what is left.
 func TestHeldNamespaceInTurns(t *testing.T) {
 	api := &heldCluster{}
 	e, _ := heldTurns(t, api)
@@ -142,8 +142,8 @@ func TestStillInstalled(t *testing.T) {
 	}
 }
 
-// TestRefusedIsNotOurs: a profile was installed before the run, which cannot begin to install it again. The end of the run leaves
-// it installed.
+// TestRefusedIsNotOurs: a profile was installed before the run, which cannot begin to install it again. The end of the run
+// leaves it installed.
 func TestRefusedIsNotOurs(t *testing.T) {
 	api := &heldCluster{}
 	e, _ := heldTurns(t, api)

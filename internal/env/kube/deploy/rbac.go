@@ -23,15 +23,15 @@ type grant struct {
 // detection has the rights, in addition to kube.Rights, with which package detect reads the CNI's configuration.
 var detection = []grant{
 	{group: "apps", resources: []string{"daemonsets"}, verb: "list", why: "the CNI's daemon and kube-proxy, their images and arguments"},
-	{resources: []string{"configmaps"}, names: configMaps(), verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
+	{resources: []string{"configmaps"}, names: configMapNames(), verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
 	{group: "operator.tigera.io", resources: []string{"installations"}, verb: "list", why: "how Calico was installed"},
 	{group: "operator.openshift.io", resources: []string{"networks"}, verb: "list", why: "how OpenShift's network is configured"},
 	{group: "crd.projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "Calico's dataplane, encapsulation and MTU"},
 	{group: "projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "the same by way of Calico's API server"},
 }
 
-// configMaps returns the names of the ConfigMaps of all CNIs and of kube-proxy.
-func configMaps() []string {
+// configMapNames returns the names of the ConfigMaps of all CNIs and of kube-proxy.
+func configMapNames() []string {
 	var names []string
 	for _, c := range profile.CNIs() {
 		names = append(names, c.ConfigMaps...)

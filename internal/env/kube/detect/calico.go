@@ -17,13 +17,13 @@ func (d *detective) detectCalico(w workloadSpec) {
 		return
 	}
 	var objects []config.Input
-	inst := d.theDefault("Installation")
+	inst := d.defaultObject("Installation")
 	if inst != nil {
 		objects = append(objects, objectInput("Installation default", inst))
 	} else {
 		objects = append(objects, w.configInput())
 	}
-	if felix := d.theDefault("FelixConfiguration"); felix != nil {
+	if felix := d.defaultObject("FelixConfiguration"); felix != nil {
 		objects = append(objects, objectInput("FelixConfiguration default", felix))
 	} else {
 		d.addUnproven("Felix's settings: no FelixConfiguration default was read")
@@ -43,11 +43,11 @@ func (d *detective) detectCalico(w workloadSpec) {
 		return
 	}
 	d.adoptReport(r)
-	d.calicoClaims(inst)
+	d.setCalicoInForce(inst)
 }
 
-// theDefault returns the object called "default" of a kind; nil if there is none.
-func (d *detective) theDefault(kind string) map[string]any {
+// defaultObject returns the object of a kind that is called "default", or nil if there is none.
+func (d *detective) defaultObject(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
 		if stringField(o, "metadata", "name") == "default" {
 			return o
@@ -56,7 +56,8 @@ func (d *detective) theDefault(kind string) map[string]any {
 	return nil
 }
 
-// enabledPools returns Calico's enabled IPPools, those of IPv4 first. It adds a doubt if IPv4 pools have different encapsulations.
+// enabledPools returns Calico's enabled IPPools, those of IPv4 first. It adds a doubt if IPv4 pools have different
+// encapsulations.
 func (d *detective) enabledPools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
 	colons := func(p map[string]any) int { return strings.Count(stringField(p, "spec", "cidr"), ":") } // IPv4 has none
@@ -69,7 +70,7 @@ func (d *detective) enabledPools() []map[string]any {
 			modes[stringField(p, "metadata", "name")] = poolMode(p)
 		}
 	}
-	if groups, distinct := perNode(modes); len(distinct) > 1 {
+	if groups, distinct := groupNodes(modes); len(distinct) > 1 {
 		d.addDoubt("the pools differ: %s", strings.Join(groups, "; "))
 	}
 	return list
@@ -88,10 +89,10 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims compares the pools' encapsulation with the tunnel that the nodes' annotations show. If they agree, it records the
-// tunnel as in force; if they differ, it adds a doubt. It also sets the MTU, from the status of the Installation inst or from the
-// ConfigMap calico-config.
-func (d *detective) calicoClaims(inst map[string]any) {
+// setCalicoInForce compares the pools' encapsulation with the tunnel that the nodes' annotations show. If they agree, it
+// records the tunnel as in force; if they differ, it adds a doubt. It also sets the MTU, from the status of the Installation
+// inst or from the ConfigMap calico-config.
+func (d *detective) setCalicoInForce(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {
 		_, vxlan := n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"]
@@ -105,7 +106,7 @@ func (d *detective) calicoClaims(inst map[string]any) {
 			tunnels[n.Name] = "none"
 		}
 	}
-	groups, distinct := perNode(tunnels)
+	groups, distinct := groupNodes(tunnels)
 	claimed, _, _ := strings.Cut(d.Encapsulation.Value, " ")
 	switch {
 	case len(distinct) == 1 && distinct[0] != claimed && claimed != "":

@@ -9,8 +9,8 @@ import (
 // ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// detectCilium sets the profile and settings of Cilium from its ConfigMap and from the agents' status, because agents may fall back to
-// other modes. w is Cilium's DaemonSet.
+// detectCilium sets the profile and settings of Cilium from its ConfigMap and from the agents' status, because agents may
+// fall back to other modes. w is Cilium's DaemonSet.
 func (d *detective) detectCilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {
@@ -22,7 +22,7 @@ func (d *detective) detectCilium(w workloadSpec) {
 			d.adoptReport(r)
 		}
 	}
-	live, source, agree := d.ciliumLive()
+	live, source, agree := d.liveCiliumStatus()
 	switch {
 	case source == "":
 		d.addUnproven("Cilium's mode in force (host routing above all): cilium-dbg status was not read on any node")
@@ -33,14 +33,14 @@ func (d *detective) detectCilium(w workloadSpec) {
 	case !agree:
 		d.Profile, d.Title = "", "Cilium in modes that differ between nodes"
 	default:
-		d.ciliumInForce(c, live, source)
+		d.setCiliumInForce(c, live, source)
 	}
-	d.ciliumStated(live, source)
+	d.setCiliumEncapsulation(live, source)
 }
 
-// ciliumInForce judges the ConfigMap c once more, overridden by the agents' status live. It sets the profile from the
-// result, and records the settings that the status shows as in force. source says on which nodes live was read.
-func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string) {
+// setCiliumInForce overrides the ConfigMap c with the agents' status live, and judges the result. It sets the profile from
+// that judgment. It records the settings that the status shows as in force. source says on which nodes live was read.
+func (d *detective) setCiliumInForce(c configMap, live ciliumStatus, source string) {
 	options, shown := live.options()
 	data := map[string]string{}
 	maps.Copy(data, c.Data)
@@ -59,9 +59,9 @@ func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string)
 	d.setInForce(cilium, "socket LB coverage", configClaim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
 }
 
-// ciliumLive parses the agents' status of all nodes. live is the last status in the order of the nodes' names. source says which
-// nodes have a valid status, "" if none has. agree reports whether all of these nodes have the same mode.
-func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) {
+// liveCiliumStatus parses the agents' status of all nodes. live is the last status in the order of the nodes' names. source
+// says which nodes have a valid status, "" if none has. agree reports whether all of these nodes have the same mode.
+func (d *detective) liveCiliumStatus() (live ciliumStatus, source string, agree bool) {
 	by := map[string]string{}
 	for _, node := range slices.Sorted(maps.Keys(d.CiliumStatus)) {
 		s, err := parseCiliumStatus(d.CiliumStatus[node])
@@ -75,16 +75,16 @@ func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) 
 	if len(by) == 0 {
 		return nil, "", false
 	}
-	groups, modes := perNode(by)
+	groups, modes := groupNodes(by)
 	if len(modes) > 1 {
 		d.addDoubt("Cilium's nodes differ: %s", strings.Join(groups, "; "))
 	}
 	return live, "cilium-dbg status on " + fewNames(slices.Sorted(maps.Keys(by))), len(modes) == 1
 }
 
-// ciliumStated sets the encapsulation and the encryption that the agents' status live shows. WireGuard counts as encapsulation
-// if there is no tunnel.
-func (d *detective) ciliumStated(live ciliumStatus, source string) {
+// setCiliumEncapsulation sets the encapsulation and the encryption that the agents' status live shows. WireGuard counts as
+// encapsulation if there is no tunnel.
+func (d *detective) setCiliumEncapsulation(live ciliumStatus, source string) {
 	if n := live.encapsulation(); n != "" {
 		d.Encapsulation = configClaim{n, source}
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// ciliumStatus has the values of a Cilium agent's status, by the names of the lines. A value is the first word after the name,
-// but for Network and Attach Mode the whole text. The line Routing has two values, Network and Host. The names of lines about
-// the replacement of kube-proxy have the prefix "Details/".
+// ciliumStatus has the values of a Cilium agent's status, by the names of the lines. A value is the first word after the
+// name. The values of Network and Attach Mode are the whole text instead. The line Routing has two values, Network and Host.
+// The names of lines about the replacement of kube-proxy have the prefix "Details/".
 type ciliumStatus map[string]string
 
 // errNoStatus means that a text is not an agent's status.

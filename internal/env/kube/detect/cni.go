@@ -24,7 +24,7 @@ const (
 // cnis are the CNIs that are recognized by their daemon, in the order in which identifyCNI searches.
 var cnis = profile.CNIs()
 
-// cniNamed returns the CNI called name.
+// cniNamed returns the CNI called name, or the zero value if there is none.
 func cniNamed(name string) profile.CNI {
 	c, _ := profile.LookupCNI(name)
 	return c
@@ -44,7 +44,7 @@ func CNIOf(daemonSet string) string {
 	return ""
 }
 
-// controllers are Deployments of CNIs whose names do not begin with the name of a daemon.
+// controllers are the names of CNIs' Deployments that do not begin with the name of a daemon.
 var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-apiserver", "tigera-operator",
 	"kube-ovn-controller", "kube-ovn-pinger", "kube-ovn-monitor", "ovn-central", "ovs-ovn", "antrea-controller"}
 
@@ -71,8 +71,8 @@ type present struct {
 	daemon workloadSpec
 }
 
-// identifyCNI finds the CNI, and calls the method for that CNI, which sets the profile and settings. It adds a doubt if there are
-// several CNIs, or if the CNI's pods are not all ready.
+// identifyCNI finds the CNI, and calls the method for that CNI, which sets the profile and settings. It adds a doubt if
+// there are several CNIs, or if the CNI's pods are not all ready.
 func (d *detective) identifyCNI() {
 	var found []present
 	for _, c := range cnis {
@@ -80,8 +80,8 @@ func (d *detective) identifyCNI() {
 			found = append(found, present{c, w})
 		}
 	}
-	found = d.withoutChained(found)
-	d.noteCompanions()
+	found = d.servingCNIs(found)
+	d.addCompanionDoubts()
 	switch len(found) {
 	case 0:
 		d.detectStandalone()
@@ -90,7 +90,7 @@ func (d *detective) identifyCNI() {
 	default:
 		names := each.Of(found, func(p present) string { return p.Title + " (" + p.daemon.String() + ")" })
 		d.addDoubt("several CNIs at once: %s", strings.Join(names, ", "))
-		if found = d.firstOnNodes(found); len(found) != 1 {
+		if found = d.cnisInFirstConflist(found); len(found) != 1 {
 			d.Title = "several CNIs at once"
 			return
 		}
@@ -129,10 +129,10 @@ func containerImage(w workloadSpec, container string) string {
 	return w.Containers[0].Image
 }
 
-// withoutChained returns found without the CNIs whose dataplane does not serve pods: a CNI that Cilium is chained to or that only
-// gives pods addresses, Calico if it is chained to a cloud's CNI, and kube-router if its router is off. For the last two it
-// adds to But that they only enforce policies.
-func (d *detective) withoutChained(found []present) []present {
+// servingCNIs returns the CNIs in found whose dataplane serves pods. If Cilium is chained to a CNI, or another CNI only
+// hands out Cilium's addresses, it omits that CNI. It omits Calico if it is chained to a cloud's CNI, and kube-router if its
+// router is off. For the last two it adds to But that they only enforce policies.
+func (d *detective) servingCNIs(found []present) []present {
 	names := func(name string) bool {
 		return slices.ContainsFunc(found, func(p present) bool { return p.Name == name })
 	}
@@ -181,9 +181,10 @@ func (w workloadSpec) flagValue(name string) string {
 	return ""
 }
 
-// firstOnNodes returns only the CNI in found whose plugin is in the first conflist of every inspected node, or nil if the plugin
-// belongs to another CNI. It returns found unchanged if the nodes differ, or if no conflist was read.
-func (d *detective) firstOnNodes(found []present) []present {
+// cnisInFirstConflist compares found with the plugin in the first conflist of every inspected node. It returns only the CNI to
+// which that plugin belongs, or nil if the CNI is not in found. It returns found unchanged if the nodes differ, or if no
+// conflist was read.
+func (d *detective) cnisInFirstConflist(found []present) []present {
 	types := map[string]bool{}
 	for _, list := range d.firstConflists() {
 		types[list.owner()] = true
@@ -203,7 +204,7 @@ func (d *detective) firstOnNodes(found []present) []present {
 	return kept
 }
 
-func (d *detective) noteCompanions() {
+func (d *detective) addCompanionDoubts() {
 	for _, c := range companions {
 		if _, ok := d.findDaemonSet(c.daemon); ok {
 			d.addDoubt("%s", c.says)
@@ -214,8 +215,8 @@ func (d *detective) noteCompanions() {
 	}
 }
 
-// detectKindnet sets the profile to kind's kindnetd, whose conflist has the plugin ptp, or to the project kindnet, which has its own
-// plugin. If no conflist was read, it assumes kindnetd.
+// detectKindnet sets the profile to kind's kindnetd, whose conflist has the plugin ptp, or to the project kindnet, which has
+// its own plugin. If no conflist was read, it assumes kindnetd.
 func (d *detective) detectKindnet(w workloadSpec) {
 	d.addSetting(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
 	d.Encapsulation = configClaim{"none", "kindnetd makes routes only"}

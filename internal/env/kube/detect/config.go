@@ -9,7 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// objectInput returns an object of the cluster as an input of package config. name is its name in messages, body its decoded JSON.
+// objectInput returns an object of the cluster as an input of package config. name is its name in messages, body its decoded
+// JSON.
 func objectInput(name string, body map[string]any) config.Input {
 	text, err := json.Marshal(body)
 	if err != nil { // values of JSON only
@@ -39,8 +40,8 @@ func (d *detective) judgeObjects(objects ...config.Input) (config.Report, bool) 
 	return r, true
 }
 
-// adoptReport adds the settings of a report as configured values, sets the profile as setProfile does, and adds the report's serious
-// findings as doubts.
+// adoptReport adds the settings of a report as configured values, sets the profile as setProfile does, and adds the report's
+// serious findings as doubts.
 func (d *detective) adoptReport(r config.Report) {
 	for _, s := range r.Settings {
 		if s.Component == kubeProxy || s.Name == config.RequiredMTU || s.Name == config.RouteMTU {
@@ -61,8 +62,8 @@ func (d *detective) adoptReport(r config.Report) {
 	}
 }
 
-// setProfile sets the profile, the encapsulation, the encryption and the MTU from a report. It does nothing unless the report has
-// exactly one profile.
+// setProfile sets the profile, the encapsulation, the encryption and the MTU from a report. It does nothing unless the
+// report has exactly one profile.
 func (d *detective) setProfile(r config.Report) {
 	if len(r.Measured) != 1 {
 		return

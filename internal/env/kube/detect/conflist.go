@@ -112,21 +112,21 @@ func (d *detective) firstConflists() []conflist {
 	return all
 }
 
-// isPlugin reports whether there is a profile called name for a CNI plugin without a daemon.
-func isPlugin(name string) bool {
+// isPluginProfile reports whether name is a profile of a CNI plugin without a daemon.
+func isPluginProfile(name string) bool {
 	p, ok := profile.Lookup(name)
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
 }
 
-// detectStandalone finds the CNI of a cluster without a DaemonSet of a CNI, from the nodes' conflists and annotations. The CNI is
-// flannel that is built into the distribution, or a plugin without a daemon.
+// detectStandalone finds the CNI of a cluster in which no CNI has a DaemonSet. It uses the nodes' conflists and annotations.
+// It recognizes a flannel that is built into the distribution, and plugins without a daemon.
 func (d *detective) detectStandalone() {
 	lists := d.firstConflists()
 	types := map[string]string{}
 	for _, c := range lists {
 		types[c.Node] = c.owner()
 	}
-	groups, distinct := perNode(types)
+	groups, distinct := groupNodes(types)
 	switch {
 	case len(distinct) > 1:
 		d.addDoubt("the nodes have conflists of different CNIs: %s", strings.Join(groups, "; "))
@@ -158,22 +158,23 @@ const (
 func (d *detective) detectPlanted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
-		if w.Kind != daemonSetKind || w.Name != PlanterName || !ours || !isPlugin(name) {
+		if w.Kind != daemonSetKind || w.Name != PlanterName || !ours || !isPluginProfile(name) {
 			continue
 		}
 		d.CNI, d.Profile, d.Source = name, name, w.String()+", by which cnibench installed it"
-		d.withoutTunnel()
+		d.setNoTunnel()
 		return true
 	}
 	return false
 }
 
-// withoutTunnel sets encapsulation and encryption to "none".
-func (d *detective) withoutTunnel() {
+// setNoTunnel sets encapsulation and encryption to "none".
+func (d *detective) setNoTunnel() {
 	d.Encapsulation, d.Encryption = configClaim{"none", "the plugin has none"}, configClaim{"none", "the plugin has none"}
 }
 
-// detectPlugin sets the CNI, the profile and the settings from the conflist c, which all inspected nodes have. where names these nodes.
+// detectPlugin sets the CNI, the profile and the settings from the conflist c, which all inspected nodes have. where names
+// these nodes.
 func (d *detective) detectPlugin(c conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where
@@ -190,12 +191,12 @@ func (d *detective) detectPlugin(c conflist, where string) {
 		d.MTU = configClaim{fmt.Sprint(p.MTU), d.Source}
 	}
 	name := p.Type
-	if !isPlugin(name) {
+	if !isPluginProfile(name) {
 		d.Title = "plugin " + p.Type + ": no profile describes it"
 		return
 	}
 	d.Profile = name
-	d.withoutTunnel()
+	d.setNoTunnel()
 	if usual := map[string]string{"macvlan": "bridge", "ipvlan": "l2"}[name]; usual != "" && p.Mode != "" && p.Mode != usual {
 		d.But = append(d.But, "mode "+p.Mode+" in place of "+usual)
 	}

@@ -33,8 +33,8 @@ func (d *detective) detectByConfig(p present) {
 	}
 }
 
-// policyObjects returns the objects by which package config judges whether policies are enforced: the NetworkPolicies in the
-// snapshot, and the DaemonSets that enforce policies in addition to the CNI. For K3s it returns nil.
+// policyObjects returns the objects from which package config judges whether policies are enforced. These are the
+// NetworkPolicies in the snapshot, and the DaemonSets that enforce policies in addition to the CNI. For K3s it returns nil.
 func (d *detective) policyObjects() []config.Input {
 	if d.Distribution == "K3s" { // K3s enforces them without a pod
 		return nil

@@ -31,8 +31,8 @@ func ClientsOf(config *rest.Config) (Clients, error) {
 	return Clients{Kube: kube, Dynamic: custom, Exec: way.run, Stream: way.Stream}, nil
 }
 
-// run runs argv in a container and returns its stdout, even if the program failed. The error contains the command, the pod, and
-// the last line of stderr.
+// run runs argv in a container and returns its stdout, even if the program failed. The error contains the command, the pod,
+// and the last line of stderr. If the error is ErrAbandoned, the stdout is nil.
 func (w Way) run(ctx context.Context, c ContainerRef, argv []string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	err := w.Stream(ctx, c, argv, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
@@ -53,7 +53,8 @@ func (w Way) run(ctx context.Context, c ContainerRef, argv []string) ([]byte, er
 	return stdout.Bytes(), fmt.Errorf("%s: %w", what, err)
 }
 
-// ErrAbandoned means that a command did not end although its context has ended. It may still read and write its streams.
+// ErrAbandoned means that a command did not end although its context has ended. The command may still read and write its
+// streams.
 var ErrAbandoned = errors.New("the kubelet does not answer")
 
 // farewell is how long Stream waits for a command after its context has ended.

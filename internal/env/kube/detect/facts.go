@@ -62,7 +62,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	if n := machineCount(s.Nodes); n > 0 {
 		set(facts.NodesMachines, strconv.Itoa(n))
 	}
-	nodeFacts(s, set)
+	setNodeFacts(s, set)
 	// A value that both ends share is a fact of the run, with the same name as in the lab.
 	for _, name := range machineFacts {
 		if a := f[facts.Node+"client."+name]; a == f[facts.Node+"server."+name] {
@@ -78,7 +78,8 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	return f
 }
 
-// mergeProofs merges proofs that differ only in Where into one proof, whose Where lists the first places.
+// mergeProofs merges proofs that differ only in Where. The Where of the merged proof lists the first four places and counts
+// the others.
 func mergeProofs(proofs []Proof) []Proof {
 	var all []Proof
 	where := map[Proof][]string{}
@@ -96,8 +97,8 @@ func mergeProofs(proofs []Proof) []Proof {
 	return all
 }
 
-// nodeFacts calls set for each fact about the client's and the server's node. The name of the fact contains the role.
-func nodeFacts(s Snapshot, set func(name, value string)) {
+// setNodeFacts calls set for each fact about the client's and the server's node. The name of the fact contains the role.
+func setNodeFacts(s Snapshot, set func(name, value string)) {
 	for _, role := range []string{"client", "server"} {
 		for _, seen := range s.Seen {
 			if seen.Role != role {

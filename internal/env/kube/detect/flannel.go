@@ -15,8 +15,9 @@ const (
 	flannelData    = "flannel.alpha.coreos.com/backend-data"
 )
 
-// detectFlannel sets the profile and settings of flannel or canal from net-conf.json and from the backend in the nodes' annotations.
-// K3s has only the annotations. For canal it judges only flannel's part, because Calico's part has only one mode.
+// detectFlannel sets the profile and settings of flannel or canal from net-conf.json and from the backend in the nodes'
+// annotations. K3s has only the annotations. For canal it judges only flannel's part, because Calico's part has only one
+// mode.
 func (d *detective) detectFlannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
@@ -76,7 +77,7 @@ func (s Snapshot) flannelBackends() map[string]string {
 // backendOnNodes returns flannel's backend in the nodes' annotations, or "" if there are none. If the nodes differ, it adds a
 // doubt and returns "".
 func (d *detective) backendOnNodes() string {
-	groups, distinct := perNode(d.flannelBackends())
+	groups, distinct := groupNodes(d.flannelBackends())
 	switch len(distinct) {
 	case 0:
 		return ""

@@ -22,9 +22,9 @@ func claimProofs(v Verdict, s Snapshot, g Ground) []Proof {
 	for _, seen := range s.Seen {
 		proofs = append(proofs, placementProof(s, seen))
 		if seen.Host {
-			proofs = append(proofs, onNode(v, seen)...)
+			proofs = append(proofs, nodeProofs(v, seen)...)
 		} else {
-			proofs = append(proofs, inPod(v, s, seen)...)
+			proofs = append(proofs, podProofs(v, s, seen)...)
 		}
 	}
 	return proofs
@@ -82,8 +82,9 @@ func machineCount(nodes []corev1.Node) int {
 	return len(boots)
 }
 
-// inPod checks the kind of a pod's device, and that its MTU leaves room for the encapsulation.
-func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
+// podProofs returns the proofs about a pod: the kind of its device, and whether its MTU leaves room for the encapsulation.
+// If it cannot tell which device the pod uses, it returns a single proof that says so.
+func podProofs(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	d, mtu, ok := seen.Way()
 	if !ok {
 		return []Proof{{What: "device of the pod", Where: seen.Pod, Why: "it has no default route and not exactly one device"}}
@@ -122,9 +123,9 @@ func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 // programs maps a CNI to the prefix of the names of its BPF programs.
 var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
-// onNode checks on a node that the profile's tunnel exists, that devices of other modes are absent, that the profile's BPF
-// programs are attached, and the mode of kube-proxy.
-func onNode(v Verdict, seen seenAtEnd) []Proof {
+// nodeProofs returns the proofs about a node. They are about the profile's tunnel, devices of other modes, the profile's BPF
+// programs, and the mode of kube-proxy.
+func nodeProofs(v Verdict, seen seenAtEnd) []Proof {
 	var proofs []Proof
 	known, _ := profile.Lookup(v.Profile)
 	if known.Tunnel != nil {
@@ -213,7 +214,7 @@ func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	p := Proof{What: "kube-proxy", Where: seen.Node}
 	claimed := map[string]string{Yes: v.KubeProxy.Mode, no: "does not run"}[v.KubeProxy.Runs]
 	p.Claimed = claimed
-	trace := proxyTrace(seen)
+	trace := proxyRulesMode(seen)
 	switch {
 	case seen.ProxyMode != "":
 		p.Seen, p.Result = seen.ProxyMode, OK
@@ -286,14 +287,14 @@ func (p *Proof) judgeFrames(w netstate.Wire, claimed string) {
 // proofResult is the result of a proof.
 type proofResult int
 
-// Results.
+// Results of proofs.
 const (
 	// notProven means that there was no observation to compare with.
 	notProven proofResult = iota
 	OK
 	// mismatch means that the claim is false. Then the profile is skipped.
 	mismatch
-	// doubtful means that the claim may be true, but that the cluster's configuration makes its results worse.
+	// doubtful means that the claim may be true, but that the configuration makes the cluster's results worse.
 	doubtful
 )
 
@@ -301,7 +302,7 @@ var results = [...]string{"unproven", "ok", "mismatch", "doubtful"}
 
 func (r proofResult) String() string { return results[r] }
 
-// MarshalText returns the name.
+// MarshalText returns the name of the result. It never fails.
 func (r proofResult) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // Proof compares one claim with an observation.

@@ -57,7 +57,7 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 		o.TTL = 15 * time.Minute
 	}
 	l := &Lookout{clients: c, namespace: "cnibench-" + o.Run + "-look"}
-	err := l.post(ctx, o)
+	err := l.createPods(ctx, o)
 	if err == nil {
 		return l, nil
 	}
@@ -66,7 +66,7 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 	return nil, errors.Join(err, l.Close(undo))
 }
 
-func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
+func (l *Lookout) createPods(ctx context.Context, o LookoutOptions) error {
 	ns := api.Namespace(o.objectMeta("", l.namespace), "privileged")
 	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		l.made = !apierrors.IsForbidden(err) && !apierrors.IsAlreadyExists(err) // after other errors ours may exist
@@ -82,7 +82,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 			return fmt.Errorf("create pod %s: %w", p.Name, err)
 		}
 	}
-	running, err := l.await(ctx, pods)
+	running, err := l.awaitPods(ctx, pods)
 	if err != nil {
 		return err
 	}
@@ -147,15 +147,15 @@ func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
 }
 
 const (
-	// askAgain is the time between two lists while waiting: a watch needs another right.
+	// askAgain is the time between two lists of the pods while Post waits. A watch would require another right.
 	askAgain = 300 * time.Millisecond
 	// postLimit bounds the wait until all pods run. patience bounds how long a pod may have a fault that may pass.
 	postLimit = 3 * time.Minute
 	patience  = 15 * time.Second
 )
 
-// await waits until the pods run and returns them by name.
-func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
+// awaitPods waits until the pods run and returns them by name.
+func (l *Lookout) awaitPods(ctx context.Context, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
 	a := api.Await{
 		Done: func(_ *corev1.Pod, now api.State) bool { return now.Running },
 		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
@@ -177,8 +177,8 @@ func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*co
 // Ends returns the pods of the lookout.
 func (l *Lookout) Ends() []End { return slices.Clone(l.ends) }
 
-// Routes returns the paths between the host-network pods and between the ordinary pods on the first two nodes, as far as
-// these pods exist.
+// Routes returns the path between the host-network pods on the first two nodes, and the path between the ordinary pods
+// there. It omits a path if one of its pods does not exist.
 func (l *Lookout) Routes() []Route {
 	missing := func(pod string) bool { return !slices.ContainsFunc(l.ends, func(e End) bool { return e.Pod == pod }) }
 	all := []Route{{"host-to-host/cross-node", "node-1", "node-2"}, {"pod-to-pod/cross-node", "pod-1", "pod-2"}}

@@ -43,8 +43,8 @@ type Route struct {
 	Client, Server string
 }
 
-// Ground is what Prove works with: the pods from which it inspects the network, and the routes between them that it sends
-// traffic on.
+// Ground is the input of Prove: the pods from which it inspects the network, and the routes between them on which it sends
+// traffic.
 type Ground struct {
 	// Profile is the profile that the plan expects; "" accepts any profile.
 	Profile string
@@ -71,7 +71,7 @@ func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proo
 	proofs = append(proofs, claimProofs(v, s, g)...)
 	for _, r := range g.Routes {
 		t := &trial{ground: g, route: r, mark: hex.EncodeToString(randomMark())}
-		proofs = append(proofs, t.prove(ctx, v, s)...)
+		proofs = append(proofs, t.routeProofs(ctx, v, s)...)
 	}
 	if ctx.Err() != nil {
 		return s, v, proofs, context.Cause(ctx)
@@ -86,8 +86,8 @@ func randomMark() []byte {
 	return b
 }
 
-// inspectEnds inspects the network from all ends concurrently, and returns the observations. For an end that cannot be inspected it
-// returns a proof with the result notProven instead.
+// inspectEnds inspects the network from all ends concurrently, and returns the observations. For an end that cannot be
+// inspected it returns a proof with the result notProven instead.
 func inspectEnds(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
@@ -132,9 +132,9 @@ func (g Ground) endOf(pod string) (End, bool) {
 	return g.Ends[i], true
 }
 
-// prove checks the largest packet that passes on the route, and between ordinary pods on different nodes also the encapsulation
-// on the wire.
-func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
+// routeProofs returns the proofs for the route: the largest packet that passes, and the encapsulation on the wire. It checks
+// the encapsulation only between ordinary pods on different nodes.
+func (t *trial) routeProofs(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	client, ok := t.ground.endOf(t.route.Client)
 	server, both := t.ground.endOf(t.route.Server)
 	if !ok || !both || !server.Address.IsValid() {
@@ -146,7 +146,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	go func() {
 		over <- t.runLook(echoing, server, nil, "--echo", strconv.Itoa(echoPort), "--for", echoTime.String())
 	}()
-	proofs := []Proof{t.pathMTU(ctx, client, server, s)}
+	proofs := []Proof{t.mtuProof(ctx, client, server, s)}
 	// The wrapping is of pods' packets between nodes.
 	if client.Node != server.Node && !client.Host && !server.Host {
 		proofs = append(proofs, t.encapsulationProof(ctx, client, server, v, s))
@@ -171,14 +171,14 @@ func (t *trial) runLook(ctx context.Context, e End, answer any, args ...string) 
 		err = json.Unmarshal(out, answer)
 	}
 	if err != nil {
-		return withoutMark(err, t.mark)
+		return unmarkedError(err, t.mark)
 	}
 	return nil
 }
 
-// withoutMark removes the random mark of a trial from the text of an error. The text becomes a fact, and facts are compared
+// unmarkedError returns err without the random mark of a trial in its text. The text becomes a fact, and facts are compared
 // between runs.
-func withoutMark(err error, mark string) error {
+func unmarkedError(err error, mark string) error {
 	text := strings.ReplaceAll(err.Error(), " --mark "+mark, "")
 	return errors.New(strings.Join(strings.Fields(text), " "))
 }
@@ -186,7 +186,7 @@ func withoutMark(err error, mark string) error {
 // whatMTU is the name of the proof that packets of the ends' MTU pass between two ends.
 const whatMTU = "MTU end to end"
 
-func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Proof {
+func (t *trial) mtuProof(ctx context.Context, client, server End, s Snapshot) Proof {
 	p := Proof{What: whatMTU, Where: t.route.Path}
 	to := netip.AddrPortFrom(server.Address, echoPort)
 	limit, stop := context.WithTimeout(ctx, echoTime)
@@ -218,8 +218,8 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	return p
 }
 
-// encapsulationProof checks the encapsulation between the nodes: the client sends marked datagrams, while a pod on one of the nodes
-// captures the frames of the node's device.
+// encapsulationProof checks the encapsulation between the nodes: the client sends marked datagrams, while a pod on one of
+// the nodes captures the frames of the node's device.
 func (t *trial) encapsulationProof(ctx context.Context, client, server End, v Verdict, s Snapshot) Proof {
 	p := Proof{What: "encapsulation on the wire", Where: t.route.Path, Claimed: v.Encapsulation.Value}
 	watcher, device, ok := t.findWatcher(s, client.Node, server.Node)
@@ -253,8 +253,9 @@ func (t *trial) encapsulationProof(ctx context.Context, client, server End, v Ve
 	return p
 }
 
-// findWatcher returns a host-network pod on one of nodes, and the device of that node's default route. It prefers a pod that could
-// list netfilter's chains, because such a pod may probably also capture frames. It returns false if there is no such pod.
+// findWatcher returns a host-network pod on one of nodes, and the device of that node's default route. It prefers a pod that
+// could list netfilter's chains, because such a pod may probably also capture frames. It returns false if there is no such
+// pod.
 func (t *trial) findWatcher(s Snapshot, nodes ...string) (End, string, bool) {
 	// An end that may list chains has more rights, and can probably capture frames.
 	best, device := End{}, ""

@@ -457,7 +457,7 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 // TestUnmarked: a failure in a pod has the same words in every run.
 func TestUnmarked(t *testing.T) {
 	cause := errors.New("/cnibench look --mark 0123 --wire eth0 in pod a: exit code 1: capture on eth0:\nnot permitted")
-	err := withoutMark(cause, "0123")
+	err := unmarkedError(cause, "0123")
 	if got, want := err.Error(), "/cnibench look --wire eth0 in pod a: exit code 1: capture on eth0: not permitted"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

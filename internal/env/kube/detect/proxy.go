@@ -12,24 +12,24 @@ import (
 
 const kubeProxy = "kube-proxy"
 
-// detectProxy sets Verdict.KubeProxy: whether kube-proxy runs, and its mode. It takes them from kube-proxy's answer on a node, else
-// from its pods and their configuration, else from its rules on the nodes.
+// detectProxy sets Verdict.KubeProxy: whether kube-proxy runs, and its mode. It takes them from kube-proxy's answer on a
+// node, else from its pods and their configuration, else from its rules on the nodes.
 func (d *detective) detectProxy() {
 	p := &d.KubeProxy
-	configured, pods := d.proxyPods()
+	configured, pods := d.configuredProxy()
 	live := map[string]string{}
 	traces := map[string]string{}
 	for _, h := range d.hostObservations() {
 		if h.ProxyMode != "" {
 			live[h.Node] = h.ProxyMode
 		}
-		if t := proxyTrace(h); t != "" {
+		if t := proxyRulesMode(h); t != "" {
 			traces[h.Node] = t
 		}
 	}
 	switch {
 	case len(live) > 0:
-		groups, modes := perNode(live)
+		groups, modes := groupNodes(live)
 		p.Runs, p.Source = Yes, "its own answer: "+strings.Join(groups, "; ")
 		p.Mode = modes[0]
 		if len(modes) > 1 {
@@ -42,7 +42,7 @@ func (d *detective) detectProxy() {
 		p.Runs, p.Mode, p.Source = Yes, configured.Value, pods.Source+"; "+configured.Source
 		d.addUnproven("kube-proxy's mode in force: no answer of 127.0.0.1:10249/proxyMode on a node was read")
 	case len(traces) > 0:
-		groups, modes := perNode(traces)
+		groups, modes := groupNodes(traces)
 		p.Runs, p.Mode, p.Source = Unknown, modes[0], "its rules on the nodes ("+strings.Join(groups, "; ")+"), with no pod of its own: it may run outside of pods, or they are leftovers"
 		if len(modes) > 1 {
 			p.Mode = ""
@@ -63,15 +63,15 @@ func (d *detective) detectProxy() {
 			d.addDoubt("kube-proxy does not run (%s), and %s has its rules, of mode %s", p.Source, node, mode)
 		}
 	}
-	d.showProxy(configured, live)
+	d.addProxySetting(configured, live)
 }
 
-// nowhere is the mode that proxyPods returns if kube-proxy's DaemonSet selects no node.
+// nowhere is the mode that configuredProxy returns if kube-proxy's DaemonSet selects no node.
 var nowhere = configClaim{Source: "runs nowhere"}
 
-func (d *detective) showProxy(configured configClaim, live map[string]string) {
+func (d *detective) addProxySetting(configured configClaim, live map[string]string) {
 	seen := configClaim{}
-	if groups, modes := perNode(live); len(modes) == 1 {
+	if groups, modes := groupNodes(live); len(modes) == 1 {
 		seen = configClaim{modes[0], "127.0.0.1:10249/proxyMode, " + groups[0]}
 	}
 	if configured.Value != "" || seen.Value != "" {
@@ -82,9 +82,10 @@ func (d *detective) showProxy(configured configClaim, live map[string]string) {
 	}
 }
 
-// proxyPods returns kube-proxy's configured mode. pods has kube-proxy's version as its Value and the object that runs kube-proxy
-// as its Source. Without such an object both results are zero. If its DaemonSet selects no node, mode is nowhere.
-func (d *detective) proxyPods() (mode, pods configClaim) {
+// configuredProxy returns kube-proxy's configured mode. The Value of pods is kube-proxy's version, the Source of pods is the
+// object that runs kube-proxy. Without such an object both results are zero. If its DaemonSet selects no node, mode is
+// nowhere.
+func (d *detective) configuredProxy() (mode, pods configClaim) {
 	w, ok := d.findDaemonSet(kubeProxy, "rke2-kube-proxy")
 	if !ok {
 		i := slices.IndexFunc(d.Workloads, func(w workloadSpec) bool {
@@ -116,8 +117,8 @@ func (d *detective) proxyPods() (mode, pods configClaim) {
 	return configClaim{Source: "its mode is not in a ConfigMap that could be read"}, pods
 }
 
-// proxyTrace returns the mode of kube-proxy's rules on a node, "" without such rules.
-func proxyTrace(h seenAtEnd) string {
+// proxyRulesMode returns the mode of kube-proxy's rules on a node, "" without such rules.
+func proxyRulesMode(h seenAtEnd) string {
 	_, device := h.Device("kube-ipvs0")
 	chains := h.Chains
 	if chains == nil {
@@ -129,7 +130,7 @@ func proxyTrace(h seenAtEnd) string {
 	return ""
 }
 
-// mayReadDaemonSets reports whether the DaemonSets of all namespaces could be read.
+// mayReadDaemonSets reports whether the user may list the DaemonSets of all namespaces.
 func (d *detective) mayReadDaemonSets() bool {
 	return !slices.ContainsFunc(d.Snapshot.Unproven, func(u string) bool { return strings.Contains(u, "daemonsets") })
 }

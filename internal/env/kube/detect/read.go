@@ -35,15 +35,15 @@ type Clients struct {
 // ContainerRef names a container.
 type ContainerRef struct{ Namespace, Pod, Container string }
 
-// usual are the namespaces in which CNIs and kube-proxy usually run. If the user may not list the DaemonSets of all namespaces,
-// only these namespaces are read.
+// usual are the namespaces in which CNIs and kube-proxy usually run. If the user may not list DaemonSets in all namespaces,
+// Read lists them only there.
 var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-operator", "cilium"}
 
 // Read reads from a cluster what Detect requires. Snapshot.Unproven lists what could not be read because a right is missing.
 // Read fails if the API server does not answer, or if ctx has ended.
 func Read(ctx context.Context, c Clients) (Snapshot, error) {
 	r := &reader{ctx: ctx, Clients: c, selectors: map[string]string{}}
-	for _, step := range []func() error{r.version, r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.networks, r.policies, r.ciliumStatus} {
+	for _, step := range []func() error{r.readVersion, r.readNodes, r.readDaemonSets, r.readStaticProxies, r.readConfigMaps, r.readCalicoObjects, r.readNetworks, r.readPolicies, r.readCiliumStatus} {
 		if err := step(); err != nil {
 			return Snapshot{}, err
 		}
@@ -63,8 +63,8 @@ type reader struct {
 	selectors map[string]string
 }
 
-// tolerate returns nil if err, the error of a request, means that an object is missing or that the user lacks a right; it
-// records a missing right as unproven. Otherwise it returns err. what describes the request.
+// tolerate returns nil if err means that an object is missing or that the user lacks a right. It records a missing right as
+// unproven. It returns any other error with the prefix what, which describes the request.
 func (r *reader) tolerate(err error, what string) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -76,14 +76,14 @@ func (r *reader) tolerate(err error, what string) error {
 	return nil
 }
 
-func (r *reader) version() (err error) {
+func (r *reader) readVersion() (err error) {
 	if r.s.Server, err = r.Kube.Version(r.ctx); err != nil {
 		return r.tolerate(err, "read the version of the API server")
 	}
 	return nil
 }
 
-func (r *reader) nodes() error {
+func (r *reader) readNodes() error {
 	list, err := r.Kube.Nodes().List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		return r.tolerate(err, "list nodes")
@@ -92,8 +92,8 @@ func (r *reader) nodes() error {
 	return nil
 }
 
-// daemonSets lists the DaemonSets of all namespaces, or of the usual ones if listing all is forbidden.
-func (r *reader) daemonSets() error {
+// readDaemonSets lists the DaemonSets of all namespaces, or of the usual ones if listing all is forbidden.
+func (r *reader) readDaemonSets() error {
 	list, err := r.Kube.DaemonSets(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{})
 	if err == nil {
 		r.addDaemonSets(list)
@@ -142,8 +142,8 @@ func newWorkload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) workload
 	return w
 }
 
-// staticProxies finds kube-proxy as a static pod, as in RKE2.
-func (r *reader) staticProxies() error {
+// readStaticProxies finds kube-proxy as a static pod, as in RKE2.
+func (r *reader) readStaticProxies() error {
 	if _, ok := r.s.findDaemonSet(kubeProxy, "rke2-kube-proxy"); ok {
 		return nil
 	}
@@ -159,15 +159,16 @@ func (r *reader) staticProxies() error {
 	return nil
 }
 
-// configMaps reads the ConfigMaps of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
-func (r *reader) configMaps() error {
+// readConfigMaps reads the ConfigMaps of the CNI and of kube-proxy. It gets each of them by name, because fewer users may list
+// ConfigMaps.
+func (r *reader) readConfigMaps() error {
 	for _, c := range cnis {
 		w, ok := r.s.findDaemonSet(c.Daemons...)
 		if !ok {
 			continue
 		}
 		for _, name := range c.ConfigMaps {
-			if err := r.configMap(w.Namespace, name); err != nil {
+			if err := r.readConfigMap(w.Namespace, name); err != nil {
 				return err
 			}
 		}
@@ -175,14 +176,14 @@ func (r *reader) configMaps() error {
 	// K3s runs flannel outside of pods.
 	if of := cniNamed(flannel); !r.s.runsCNI(of) && len(r.s.flannelBackends()) > 0 {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
-			if err := r.configMap(namespace, of.ConfigMaps[0]); err != nil {
+			if err := r.readConfigMap(namespace, of.ConfigMaps[0]); err != nil {
 				return err
 			}
 		}
 	}
 	if w, ok := r.s.findDaemonSet(kubeProxy, "rke2-kube-proxy"); ok {
 		for _, name := range []string{"kube-proxy", "kube-proxy-config"} {
-			if err := r.configMap(w.Namespace, name); err != nil {
+			if err := r.readConfigMap(w.Namespace, name); err != nil {
 				return err
 			}
 		}
@@ -190,7 +191,7 @@ func (r *reader) configMaps() error {
 	return nil
 }
 
-func (r *reader) configMap(namespace, name string) error {
+func (r *reader) readConfigMap(namespace, name string) error {
 	m, err := r.Kube.ConfigMaps(namespace).Get(r.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return r.tolerate(err, "get configmap "+name+" in "+namespace)
@@ -202,8 +203,8 @@ func (r *reader) configMap(namespace, name string) error {
 // groups are the API groups of Calico's objects. Objects are read from the first group that has any.
 var groups = []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1"}, {Group: "projectcalico.org", Version: "v3"}}
 
-// calicoObjects reads Calico's objects if the DaemonSet of Calico or canal was found.
-func (r *reader) calicoObjects() error {
+// readCalicoObjects reads Calico's objects if the DaemonSet of Calico or canal was found.
+func (r *reader) readCalicoObjects() error {
 	if !r.s.runsCNI(cniNamed(calico)) && !r.s.runsCNI(cniNamed(canal)) {
 		return nil
 	}
@@ -225,8 +226,8 @@ func (r *reader) calicoObjects() error {
 	return nil
 }
 
-// networks reads the objects Network of OpenShift's operator, if the DaemonSet of OVN-Kubernetes was found.
-func (r *reader) networks() error {
+// readNetworks reads the Network objects of OpenShift's operator, if the DaemonSet of OVN-Kubernetes was found.
+func (r *reader) readNetworks() error {
 	if !r.s.runsCNI(cniNamed("ovn-kubernetes")) {
 		return nil
 	}
@@ -234,9 +235,9 @@ func (r *reader) networks() error {
 	return err
 }
 
-// policies reads at most one NetworkPolicy, because it only matters whether there is any. If the user may not list policies, it
-// reads nothing and records nothing as unproven.
-func (r *reader) policies() error {
+// readPolicies reads at most one NetworkPolicy, because it only matters whether there is any. If the user may not list
+// policies, it reads nothing and records nothing as unproven.
+func (r *reader) readPolicies() error {
 	l, err := r.Kube.NetworkPolicies(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		if apierrors.IsForbidden(err) {
@@ -267,9 +268,9 @@ func (r *reader) readObjects(resource schema.GroupVersionResource, kind string) 
 	return len(l.Items) > 0, nil
 }
 
-// ciliumStatus runs cilium-dbg status in Cilium's agents, if there are any. If that fails for an agent, it records the agent's
-// status as unproven.
-func (r *reader) ciliumStatus() error {
+// readCiliumStatus runs cilium-dbg status in Cilium's agents, if there are any. If that fails for an agent, it records the
+// agent's status as unproven.
+func (r *reader) readCiliumStatus() error {
 	w, ok := r.s.findDaemonSet(cniNamed(cilium).Daemons...)
 	if !ok {
 		return nil
@@ -313,8 +314,8 @@ func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
 	return old, nil
 }
 
-// detectMTU sets the MTU from the devices of the inspected pods, if all pods have the same MTU. It adds a doubt if the pods' MTUs
-// differ, or differ from the configured MTU.
+// detectMTU sets the MTU from the devices of the inspected pods, if all pods have the same MTU. It adds a doubt if the pods'
+// MTUs differ, or differ from the configured MTU.
 func (d *detective) detectMTU() {
 	by := map[string]string{}
 	for _, p := range d.podObservations() {
@@ -322,7 +323,7 @@ func (d *detective) detectMTU() {
 			by[p.Pod] = fmt.Sprint(m)
 		}
 	}
-	groups, distinct := perNode(by)
+	groups, distinct := groupNodes(by)
 	switch {
 	case len(distinct) > 1:
 		d.addDoubt("the pods' MTU differs: %s", strings.Join(groups, "; "))
@@ -336,8 +337,8 @@ func (d *detective) detectMTU() {
 	}
 }
 
-// foreignLeftovers lists what CNIs other than cni have left in the state s of a node, except files. It omits leftovers that may be of
-// several CNIs. For cni "" it returns nil.
+// foreignLeftovers lists what CNIs other than cni have left in the state s of a node, except files. It omits leftovers that
+// may be of several CNIs. For cni "" it returns nil.
 func foreignLeftovers(cni string, s netstate.State) []string {
 	if cni == "" {
 		return nil
@@ -352,9 +353,9 @@ func foreignLeftovers(cni string, s netstate.State) []string {
 	return found
 }
 
-// doubtLeftovers adds a doubt for each inspected node with leftovers of another CNI, because these may process the node's packets. It
-// also adds a doubt if nodes have annotations of flannel but the CNI is neither flannel nor canal.
-func (d *detective) doubtLeftovers() {
+// addLeftoverDoubts adds a doubt for each inspected node with leftovers of another CNI, because these may process the node's
+// packets. It also adds a doubt if nodes have annotations of flannel but the CNI is neither flannel nor canal.
+func (d *detective) addLeftoverDoubts() {
 	for _, h := range d.hostObservations() {
 		if found := foreignLeftovers(d.CNI, h.State); len(found) > 0 {
 			d.addDoubt("%s has leftovers of another CNI: %s", h.Node, strings.Join(found, ", "))

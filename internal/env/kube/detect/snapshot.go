@@ -38,7 +38,8 @@ type Snapshot struct {
 	Unproven []string
 }
 
-// ReadyNodes returns the names of up to n ready Linux nodes, in the order of their names. Cordoned nodes come after all others.
+// ReadyNodes returns the names of up to n ready Linux nodes, in the order of their names. Cordoned nodes come after all
+// others.
 func ReadyNodes(nodes []corev1.Node, n int) []string {
 	var names, cordoned []string
 	for _, node := range nodes {
@@ -57,10 +58,10 @@ func ReadyNodes(nodes []corev1.Node, n int) []string {
 	return names[:min(n, len(names))]
 }
 
-// workloadSpec is the workload that runs a CNI's daemon or kube-proxy.
+// workloadSpec is a DaemonSet, or kube-proxy as a static pod.
 type workloadSpec struct {
 	Kind, Namespace, Name string
-	// Containers have only these fields: Name, Image, Args, which begins with the command, and Env, without variables
+	// Containers have only the fields Name, Image, Args and Env. Args begins with the command. Env lacks the variables
 	// whose value is a reference.
 	Containers []corev1.Container
 	// Desired and Ready count pods.
@@ -88,7 +89,8 @@ type seenAtEnd struct {
 	netstate.State
 }
 
-// findDaemonSet returns the DaemonSet with the first of names that exists, in any namespace.
+// findDaemonSet returns the DaemonSet with the first of names that exists, in any namespace. It returns false if none
+// exists.
 func (s Snapshot) findDaemonSet(names ...string) (workloadSpec, bool) {
 	for _, name := range names {
 		for _, w := range s.Workloads {
@@ -106,7 +108,8 @@ func (s Snapshot) runsCNI(c profile.CNI) bool {
 	return ok
 }
 
-// configMap returns the ConfigMap with the first of names that exists. It prefers the given namespace to others.
+// configMap returns the ConfigMap with the first of names that exists. It prefers the given namespace to others. It returns
+// false if none exists.
 func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool) {
 	for _, name := range names {
 		for _, anywhere := range []bool{false, true} {
@@ -120,7 +123,7 @@ func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool)
 	return configMap{}, false
 }
 
-// objects returns the objects in s.Objects of a kind.
+// objects returns the objects of a kind in s.Objects.
 func (s Snapshot) objects(kind string) []map[string]any {
 	var found []map[string]any
 	for _, o := range s.Objects {

@@ -64,7 +64,7 @@ type proxyVerdict struct {
 	// Mode is "iptables", "nftables" or "ipvs", "" if it does not run or its mode is not known.
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Source says by which observation Runs and Mode are known.
+	// Source is the observation that shows Runs and Mode.
 	Source string `json:"source,omitempty"`
 }
 
@@ -91,7 +91,7 @@ func Detect(s Snapshot) Verdict {
 	d.detectProxy()
 	d.identifyCNI()
 	d.detectMTU()
-	d.doubtLeftovers()
+	d.addLeftoverDoubts()
 	if d.Title == "" {
 		if p, ok := profile.Lookup(d.Profile); ok {
 			d.Title = p.Title
@@ -141,9 +141,9 @@ func distribution(nodes []corev1.Node) string {
 	return ""
 }
 
-// perNode groups nodes by their value; values has the value of each node. distinct has the different values, sorted. groups has
-// for each of them a text such as "vxlan on n1, n2", in the same order.
-func perNode(values map[string]string) (groups []string, distinct []string) {
+// groupNodes groups nodes by their value; values has the value of each node. distinct has the different values, sorted.
+// groups has for each of them a text such as "vxlan on n1, n2", in the same order.
+func groupNodes(values map[string]string) (groups []string, distinct []string) {
 	byValue := map[string][]string{}
 	for node, v := range values {
 		byValue[v] = append(byValue[v], node)

@@ -18,13 +18,13 @@ import (
 // first are the kinds of objects that other objects require. They are applied before all others, in this order.
 var first = []string{"CustomResourceDefinition", "Namespace"}
 
-// apply applies objects in order, but CustomResourceDefinitions and Namespaces first. It waits until the definitions are served.
-// It adds each object to the inventory before it applies the object. With DryRunClient it only prints the objects.
+// apply applies objects in order, but CustomResourceDefinitions and Namespaces first. It waits until the definitions are
+// served. It adds each object to the inventory before it applies the object. With DryRunClient it only prints the objects.
 func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object) error {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b object) int { return kindRank(a) - kindRank(b) })
 	if i.DryRun == DryRunClient {
-		return i.print(objects)
+		return i.printObjects(objects)
 	}
 	// Objects of a kind need its definition to be served.
 	of := slices.IndexFunc(objects, func(o object) bool { return o.GetKind() != first[0] })
@@ -37,7 +37,7 @@ func (i *Installer) apply(ctx context.Context, inv *inventory, objects []object)
 				return err
 			}
 		}
-		if err := i.applyOne(ctx, inv, o); err != nil {
+		if err := i.applyObject(ctx, inv, o); err != nil {
 			return err
 		}
 	}
@@ -51,8 +51,8 @@ func kindRank(o object) int {
 	return len(first)
 }
 
-// print writes objects to Out as one YAML stream.
-func (i *Installer) print(objects []object) error {
+// printObjects writes objects to Out as one YAML stream.
+func (i *Installer) printObjects(objects []object) error {
 	for _, o := range objects {
 		text, err := yaml.Marshal(o.Object)
 		if err != nil {
@@ -65,7 +65,7 @@ func (i *Installer) print(objects []object) error {
 	return nil
 }
 
-func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) error {
+func (i *Installer) applyObject(ctx context.Context, inv *inventory, o object) error {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -99,8 +99,8 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	return nil
 }
 
-// recordObject adds an object to the inventory and saves the inventory. An object that exists already counts as existing before the
-// installation, unless it has cnibench's label.
+// recordObject adds an object to the inventory and saves the inventory. An object that exists already counts as existing
+// before the installation, unless it has cnibench's label.
 func (i *Installer) recordObject(ctx context.Context, inv *inventory, at dynamic.ResourceInterface, o object) error {
 	was, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -112,7 +112,7 @@ func (i *Installer) recordObject(ctx context.Context, inv *inventory, at dynamic
 		existed = !ours
 	}
 	inv.add(item{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Existed: existed})
-	return i.save(ctx, inv)
+	return i.saveInventory(ctx, inv)
 }
 
 // resourceClient returns the client for objects of o's kind. If the kind is unknown, it resets the mapper and tries once more,
@@ -180,8 +180,9 @@ func isConditionTrue(o object, kind string) bool {
 	return false
 }
 
-// pollUntil calls ask every pause until ask returns "" without an error. After Timeout it fails with the last text or error that ask
-// returned. It fails earlier only if a right is missing or ctx ends. what completes the message "waited 10m until ...".
+// pollUntil calls ask every pause until ask returns "" without an error. After Timeout it fails with the last text or error
+// that ask returned. It fails earlier only if a right is missing or ctx ends. what completes the message "waited 10m until
+// ...".
 func (i *Installer) pollUntil(ctx context.Context, what string, ask func(context.Context) (missing string, err error)) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, pause, i.Timeout, true, func(ctx context.Context) (bool, error) {

@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// applyChart renders the chart of the action a and applies its objects: the pre-install hooks, then the objects that are not hooks,
-// then the post-install hooks. It ignores other hooks. Pre-delete hooks are not needed, because Uninstall removes the objects
-// in reverse order.
+// applyChart renders the chart of the action a and applies its objects: the pre-install hooks, then the objects that are not
+// hooks, then the post-install hooks. It ignores other hooks. Pre-delete hooks are not needed, because Uninstall removes the
+// objects in reverse order.
 func (i *Installer) applyChart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.loadChart(ctx, a.Chart)
 	if err != nil {
@@ -49,17 +49,17 @@ func (i *Installer) applyChart(ctx context.Context, inv *inventory, a Action) er
 	if err := i.ensureNamespace(ctx, inv, a.Chart.Namespace); err != nil {
 		return err
 	}
-	for _, part := range [][]chart.Document{documentsAt(list, "pre-install"), documentsAt(list, ""), documentsAt(list, "post-install")} {
-		if err := i.applyPart(ctx, inv, a.Chart.Namespace, part); err != nil {
+	for _, part := range [][]chart.Document{documentsForEvent(list, "pre-install"), documentsForEvent(list, ""), documentsForEvent(list, "post-install")} {
+		if err := i.applyDocuments(ctx, inv, a.Chart.Namespace, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// documentsAt returns the documents in list that are hooks of an event, such as pre-install. For the event "" it returns the
-// documents that are not hooks.
-func documentsAt(list []chart.Document, moment string) []chart.Document {
+// documentsForEvent returns the documents in list that are hooks of an event, such as pre-install. For the event "" it
+// returns the documents that are not hooks.
+func documentsForEvent(list []chart.Document, moment string) []chart.Document {
 	return slices.DeleteFunc(slices.Clone(list), func(d chart.Document) bool {
 		if moment == "" {
 			return len(d.Hooks) > 0
@@ -68,9 +68,9 @@ func documentsAt(list []chart.Document, moment string) []chart.Document {
 	})
 }
 
-// applyPart applies the documents in part, and waits until the Jobs among the hooks are complete. Objects without a namespace
-// get the given one. With DryRunClient it only prints the documents.
-func (i *Installer) applyPart(ctx context.Context, inv *inventory, namespace string, part []chart.Document) error {
+// applyDocuments applies the documents in part, and waits until the Jobs among the hooks are complete. Objects without a
+// namespace get the given one. With DryRunClient it only prints the documents.
+func (i *Installer) applyDocuments(ctx context.Context, inv *inventory, namespace string, part []chart.Document) error {
 	var objects, jobs []object
 	for _, d := range part {
 		if i.DryRun == DryRunClient {
@@ -142,7 +142,7 @@ func (i *Installer) ensureNamespace(ctx context.Context, inv *inventory, name st
 	if _, err := at.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return err
 	}
-	return i.applyOne(ctx, inv, o)
+	return i.applyObject(ctx, inv, o)
 }
 
 // loadChart reads a chart from the user's Source. If Source does not have the chart, loadChart downloads it from its
@@ -164,8 +164,8 @@ func (i *Installer) loadChart(ctx context.Context, c Chart) (*chart.Chart, error
 	return loaded, nil
 }
 
-// ConfigChart returns a chart with which package config judges values. source is a directory, an archive, or the name of a chart
-// that recipes install. For a name it downloads the chart in the version of the recipes.
+// ConfigChart returns a chart with which package config judges values. source is a directory, an archive, or the name of a
+// chart that recipes install. For a name it downloads the chart in the version of the recipes.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return asConfigChart(chart.Load(source))
@@ -194,8 +194,8 @@ func DownloadChart(ctx context.Context, name, version string) (*config.Chart, er
 
 var shownValues = pattern.New(`(?m)^# +helm install \S+ (\S+) .*--values THIS$`)
 
-// ShownChart reads the output of cnibench cni show and returns the name of the chart that the printed values are for. It returns
-// "" if text is not such an output, or has no values.
+// ShownChart reads the output of cnibench cni show and returns the name of the chart that the printed values are for. It
+// returns "" if text is not such an output, or has no values.
 func ShownChart(text string) string {
 	if m := shownValues.FindStringSubmatch(text); m != nil {
 		return m[1]

@@ -464,7 +464,7 @@ func likeKubectl(t *testing.T, manifest, over string) {
 			t.Fatal(err)
 		}
 		byName := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
-		if diff := cmp.Diff(map[string]any(want), laidOver(o, p).Object, byName); diff != "" {
+		if diff := cmp.Diff(map[string]any(want), overriddenObject(o, p).Object, byName); diff != "" {
 			t.Errorf("%s (- kubectl, + ours)\n%s", objectName(o), diff)
 		}
 	}

@@ -33,7 +33,7 @@ type Survey struct {
 	Unseen []string
 }
 
-// Survey returns the cluster's CNIs and leftovers. With Image, it also inspects every node from a privileged pod.
+// Survey returns the cluster's CNIs and leftovers. If Image is set, it also inspects every node from a privileged pod.
 func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	s := Survey{CNIs: map[string]string{}}
 	seen := residue.Cluster{}
@@ -94,8 +94,8 @@ func (s *Survey) addDaemonSet(d appsv1.DaemonSet) {
 // definitionsAt is the resource of CustomResourceDefinitions.
 var definitionsAt = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// addObservations adds the CustomResourceDefinitions to c, and for each node its annotations and taints. If Image is set, it also adds the
-// observations of a pod on each node.
+// addObservations adds the CustomResourceDefinitions to c, and for each node its annotations and taints. If Image is set, it
+// also adds the observations of a pod on each node.
 func (i *Installer) addObservations(ctx context.Context, c *residue.Cluster, nodes []corev1.Node) error {
 	list, err := i.dynamic.Resource(definitionsAt).List(ctx, metav1.ListOptions{})
 	switch {
@@ -116,7 +116,7 @@ func (i *Installer) addObservations(ctx context.Context, c *residue.Cluster, nod
 	}
 	for _, n := range nodes {
 		r := looked[n.Name]
-		of := nodeOf(n)
+		of := nodeParams(n)
 		r.Name, r.Address, r.PodCIDR = n.Name, of.Address, of.PodCIDR
 		for key := range n.Annotations {
 			r.Annotations = append(r.Annotations, key)
@@ -129,8 +129,8 @@ func (i *Installer) addObservations(ctx context.Context, c *residue.Cluster, nod
 	return nil
 }
 
-// reasonsAgainst surveys the cluster and returns the reasons not to install r. It reports what could not be inspected.
-func (i *Installer) reasonsAgainst(ctx context.Context, r Recipe) ([]string, error) {
+// refusalReasons surveys the cluster and returns the reasons not to install r. It reports what could not be inspected.
+func (i *Installer) refusalReasons(ctx context.Context, r Recipe) ([]string, error) {
 	s, err := i.Survey(ctx)
 	if err != nil {
 		return nil, err
@@ -138,12 +138,12 @@ func (i *Installer) reasonsAgainst(ctx context.Context, r Recipe) ([]string, err
 	for _, u := range s.Unseen {
 		i.Say("not seen: %s", u)
 	}
-	return s.reasonsAgainst(r, i.StopProxy), nil
+	return s.refusalReasons(r, i.StopProxy), nil
 }
 
-// reasonsAgainst returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be
+// refusalReasons returns the reasons not to install r on the surveyed cluster. stopProxy means that kube-proxy will be
 // stopped; a running kube-proxy is then not a reason.
-func (s Survey) reasonsAgainst(r Recipe, stopProxy bool) []string {
+func (s Survey) refusalReasons(r Recipe, stopProxy bool) []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if !r.Secondary {
@@ -170,15 +170,15 @@ func (s Survey) reasonsAgainst(r Recipe, stopProxy bool) []string {
 		if kernel := n.Status.NodeInfo.KernelVersion; isOlderKernel(kernel, r.Kernel) {
 			say("node %s has Linux %s, and this profile requires %s", n.Name, kernel, r.Kernel)
 		}
-		if r.NodeCIDRs && !nodeOf(n).PodCIDR.IsValid() {
+		if r.NodeCIDRs && !nodeParams(n).PodCIDR.IsValid() {
 			say("node %s has no podCIDR, which this profile requires: start kube-controller-manager with --allocate-node-cidrs and --cluster-cidr", n.Name)
 		}
 	}
 	return list
 }
 
-// isOlderKernel reports whether the kernel version a, such as 6.8.0-31-generic, is lower than b, such as 6.8. It returns false if a
-// version cannot be parsed.
+// isOlderKernel reports whether the kernel version a, such as 6.8.0-31-generic, is lower than b, such as 6.8. It returns
+// false if a version cannot be parsed.
 func isOlderKernel(a, b string) bool {
 	x, errA := version.ParseGeneric(a)
 	y, errB := version.ParseGeneric(b)

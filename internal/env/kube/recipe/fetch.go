@@ -26,8 +26,8 @@ const (
 	fetchLimit = time.Minute
 )
 
-// fetch downloads a file within fetchLimit. It fails if the file has more than fetchBytes.
-func fetch(ctx context.Context, address string) ([]byte, error) {
+// fetchFile downloads a file within fetchLimit. It fails if the file has more than fetchBytes.
+func fetchFile(ctx context.Context, address string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchLimit)
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -65,7 +65,7 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := fetch(ctx, base.String()+"index.yaml")
+	text, err := fetchFile(ctx, base.String()+"index.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -79,14 +79,14 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 		return nil, fmt.Errorf("index.yaml: %w", err)
 	}
 	for _, e := range index.Entries[c.Chart] {
-		if !isVersion(e.Version, c.Version) || len(e.URLs) == 0 {
+		if !matchesVersion(e.Version, c.Version) || len(e.URLs) == 0 {
 			continue
 		}
 		address, err := base.Parse(e.URLs[0]) // it may be relative
 		if err != nil {
 			return nil, err
 		}
-		archive, err := fetch(ctx, address.String())
+		archive, err := fetchFile(ctx, address.String())
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +98,9 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
 }
 
-// isVersion reports whether version is the version asked. If asked is a minor version, such as "1.14", any release of it counts.
-func isVersion(version, asked string) bool {
+// matchesVersion reports whether version is the one that asked names. If asked is a minor version, such as "1.14", every
+// release of it matches.
+func matchesVersion(version, asked string) bool {
 	return version == asked || strings.Count(asked, ".") == 1 && strings.HasPrefix(version, asked+".") && !strings.Contains(version, "-")
 }
 
@@ -113,15 +114,15 @@ func (i *Installer) readManifest(ctx context.Context, m Manifest) (string, error
 		text, err := os.ReadFile(at)
 		return string(text), err
 	}
-	text, err := fetch(ctx, m.URL)
+	text, err := fetchFile(ctx, m.URL)
 	if err != nil {
 		return "", fmt.Errorf("fetch manifest: %w (download it elsewhere and give it with --chart)", err)
 	}
 	return string(text), nil
 }
 
-// localPath returns the path of the first of names that exists in the directory Source. If none exists, it returns "" for a directory
-// that is not a chart, and otherwise Source itself, even if Source does not exist. If Source is "", it returns "".
+// localPath returns the path of the first of names that exists in the directory Source. If none exists, it returns Source
+// itself, even if Source does not exist. It returns "" if Source is "", or a directory that is not a chart.
 func (i *Installer) localPath(names ...string) string {
 	if i.Source == "" {
 		return ""

@@ -117,7 +117,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 	if err := out.Installable(); err != nil {
 		return err
 	}
-	reasons, err := i.reasonsAgainst(ctx, out.Recipe)
+	reasons, err := i.refusalReasons(ctx, out.Recipe)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 		}
 	}
 	inv := &inventory{Profile: profile, Variant: out.Variant.Name, Versions: out.Recipe.Versions(out.Variant), Wait: out.Variant.Wait, Source: i.Source}
-	if err := inv.takeOver(ctx, i); err != nil {
+	if err := inv.copyEarlierRecord(ctx, i); err != nil {
 		return err
 	}
 	i.Begun = i.DryRun == ""
@@ -139,7 +139,7 @@ func (i *Installer) Install(ctx context.Context, profile string) error {
 			return err
 		}
 	}
-	if err := i.actAll(ctx, inv, out); err != nil {
+	if err := i.performActions(ctx, inv, out); err != nil {
 		return fmt.Errorf("%s: %w", profile, err)
 	}
 	if i.DryRun != "" {
@@ -162,8 +162,8 @@ func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, erro
 	return Render(r, i.variantName(r), p, i.Sets)
 }
 
-// variantName returns Options.For, or if that is "", the name of the first variant of r that is neither for RKE2 nor for kind. It
-// returns "" if there is no such variant.
+// variantName returns Options.For, or if that is "", the name of the first variant of r that is neither for RKE2 nor for
+// kind. It returns "" if there is no such variant.
 func (i *Installer) variantName(r Recipe) string {
 	if i.For != "" {
 		return i.For
@@ -176,9 +176,9 @@ func (i *Installer) variantName(r Recipe) string {
 	return ""
 }
 
-// actAll performs the actions of out in order, except that conflists come last: one DaemonSet writes the conflists of all
-// nodes.
-func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) error {
+// performActions performs the actions of out in order, except that conflists come last: one DaemonSet writes the conflists
+// of all nodes.
+func (i *Installer) performActions(ctx context.Context, inv *inventory, out Rendered) error {
 	var conflists []Action
 	for n, a := range out.Actions {
 		if a.Kind == plantConflist {

@@ -185,7 +185,7 @@ func TestAgainst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := c.survey.reasonsAgainst(r, c.stop)
+			got := c.survey.refusalReasons(r, c.stop)
 			if len(got) != len(c.want) {
 				t.Fatalf("%q, want %q", got, c.want)
 			}
@@ -256,7 +256,7 @@ func TestInventory(t *testing.T) {
 	inv := &inventory{Profile: "canal", Wait: []string{"DaemonSet kube-system/canal"}}
 	inv.add(item{Kind: "Namespace", Name: "x", Existed: true})
 	inv.add(item{Kind: "Namespace", Name: "x"})
-	if err := i.save(t.Context(), inv); err != nil {
+	if err := i.saveInventory(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
 	got, err := i.findInventory(t.Context(), "canal")
@@ -264,7 +264,7 @@ func TestInventory(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	again := &inventory{Profile: "canal"}
-	if err := again.takeOver(t.Context(), i); err != nil || len(again.Items) != 1 || !again.Items[0].Existed {
+	if err := again.copyEarlierRecord(t.Context(), i); err != nil || len(again.Items) != 1 || !again.Items[0].Existed {
 		t.Errorf("installed again: %+v, %v", again, err)
 	}
 	var absent *NotInstalledError

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
-// The namespace, the prefix of the name, the key and the label of the ConfigMap that stores an inventory.
+// These are the namespace, the prefix of the name, the key and the label of the ConfigMap that stores an inventory.
 const (
 	inventoryNamespace = "kube-system"
 	inventoryPrefix    = "cnibench-recipe-"
@@ -31,7 +31,7 @@ type inventory struct {
 	Versions []string `json:"versions,omitempty"`
 	// Source is the Source of Options, whose version may differ from Versions.
 	Source string `json:"source,omitempty"`
-	// Wait has the workloads whose rollout the installation waits for, such as "DaemonSet namespace/name".
+	// Wait lists the workloads that the installation waits for, such as "DaemonSet namespace/name".
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`
 	// ProxyStopped means that the DaemonSet kube-proxy was stopped.
@@ -67,9 +67,9 @@ func (inv *inventory) add(it item) {
 	}
 }
 
-// takeOver copies two records of an earlier installation of the profile: the applied objects, and whether kube-proxy was stopped.
-// Without an earlier installation it does nothing.
-func (inv *inventory) takeOver(ctx context.Context, i *Installer) error {
+// copyEarlierRecord copies two records of an earlier installation of the profile: the applied objects, and whether
+// kube-proxy was stopped. Without an earlier installation it does nothing.
+func (inv *inventory) copyEarlierRecord(ctx context.Context, i *Installer) error {
 	old, err := i.findInventory(ctx, inv.Profile)
 	var absent *NotInstalledError
 	switch {
@@ -82,8 +82,8 @@ func (inv *inventory) takeOver(ctx context.Context, i *Installer) error {
 	return nil
 }
 
-// save writes the inventory to the cluster.
-func (i *Installer) save(ctx context.Context, inv *inventory) error {
+// saveInventory writes the inventory to the cluster.
+func (i *Installer) saveInventory(ctx context.Context, inv *inventory) error {
 	text, err := json.Marshal(inv)
 	if err != nil {
 		return err

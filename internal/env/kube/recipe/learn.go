@@ -19,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// The namespace and the name of kube-proxy's DaemonSet and ConfigMap in a cluster of kubeadm.
+// proxyNamespace and proxyName are the namespace and the name of kube-proxy's DaemonSet and ConfigMap in a kubeadm cluster.
 const (
 	proxyNamespace = "kube-system"
 	proxyName      = "kube-proxy"
@@ -36,7 +36,7 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 		if err != nil {
 			return p, err
 		}
-		p.Nodes = append(p.Nodes, each.Of(nodes.Items, nodeOf)...)
+		p.Nodes = append(p.Nodes, each.Of(nodes.Items, nodeParams)...)
 		slices.SortFunc(p.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	}
 	var err error
@@ -52,8 +52,8 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 	return p, err
 }
 
-// nodeOf returns the parameters of a node: its internal address and its podCIDR. It prefers IPv4.
-func nodeOf(n corev1.Node) Node {
+// nodeParams returns the parameters of a node: its internal address and its podCIDR. It prefers IPv4.
+func nodeParams(n corev1.Node) Node {
 	out := Node{Name: n.Name}
 	for _, a := range n.Status.Addresses {
 		ip, err := netip.ParseAddr(a.Address)
@@ -102,7 +102,7 @@ func (i *Installer) proxyConfig(ctx context.Context) (mode, clusterCIDR string, 
 	return cmp.Or(mode, "iptables"), clusterCIDR, nil
 }
 
-// readConfigMap returns the data of a ConfigMap, nil if it is missing or forbidden.
+// readConfigMap returns the data of a ConfigMap. It returns nil if the ConfigMap is missing or the user may not read it.
 func (i *Installer) readConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	m, err := i.client.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

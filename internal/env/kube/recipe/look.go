@@ -36,14 +36,14 @@ const (
 	lookTTL = time.Hour
 )
 
-// inspectNodes inspects nodes from a privileged host-network pod on each, and returns the observations by the node's name. If a pod
-// fails, the reason is in Unseen of its node.
+// inspectNodes inspects nodes from a privileged host-network pod on each, and returns the observations by the node's name.
+// If a pod fails, the reason is in Unseen of its node.
 func (i *Installer) inspectNodes(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
 	pods := map[string]*corev1.Pod{}
 	for _, n := range nodes {
 		pods[n.Name] = i.nodePod(n.Name, true)
 	}
-	said, err := i.onNodes(ctx, pods)
+	said, err := i.runNodePods(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	if len(pods) == 0 {
 		return errors.Join(errs...)
 	}
-	said, err := i.onNodes(ctx, pods)
+	said, err := i.runNodePods(ctx, pods)
 	errs = append(errs, err)
 	for node, s := range said {
 		if s.err != nil {
@@ -128,9 +128,9 @@ type said struct {
 	err  error
 }
 
-// onNodes runs pods, one for each node, in a temporary namespace, and returns their outputs by node. It waits until all have
-// ended and removes the namespace.
-func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
+// runNodePods runs pods, one for each node, in a temporary namespace, and returns their outputs by node. It waits until all
+// have ended and removes the namespace.
+func (i *Installer) runNodePods(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
 	wanted := api.Namespace(metav1.ObjectMeta{
@@ -185,8 +185,8 @@ func (i *Installer) awaitOutput(ctx context.Context, namespace, pod string) ([]b
 	return text, err
 }
 
-// nodePod returns a privileged host-network pod that runs the command Leftovers. It has the node's root mounted; if readOnly is
-// false, it may change the node's files and mounts.
+// nodePod returns a privileged host-network pod that runs the command Leftovers. It has the node's root mounted; if readOnly
+// is false, it may change the node's files and mounts.
 func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 	mounts := corev1.MountPropagationHostToContainer
 	if !readOnly { // an unmount in the pod applies to the node

@@ -70,7 +70,7 @@ func patchedObjects(manifest, over string) ([]object, error) {
 				continue
 			}
 			found = true
-			objects[i] = laidOver(o, p)
+			objects[i] = overriddenObject(o, p)
 		}
 		if !found {
 			errs = append(errs, fmt.Errorf("the manifest has no %s to change", objectName(p)))
@@ -87,13 +87,13 @@ func objectName(o object) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// laidOver returns o overridden by p: mappings merge key by key, a null removes a key, lists of named elements merge by
-// their names, and anything else is replaced. Recipes patch containers and variables, which have names.
-func laidOver(o, p object) object {
-	return &unstructured.Unstructured{Object: mergeInto(o.Object, p.Object).(map[string]any)}
+// overriddenObject returns o overridden by p: mappings merge key by key, a null removes a key, lists of named elements merge
+// by their names, and anything else is replaced. Recipes patch containers and variables, which have names.
+func overriddenObject(o, p object) object {
+	return &unstructured.Unstructured{Object: mergedValue(o.Object, p.Object).(map[string]any)}
 }
 
-func mergeInto(was, change any) any {
+func mergedValue(was, change any) any {
 	switch change := change.(type) {
 	case map[string]any:
 		fields, _ := was.(map[string]any)
@@ -102,7 +102,7 @@ func mergeInto(was, change any) any {
 			all = map[string]any{}
 		}
 		for key, value := range change {
-			if all[key] = mergeInto(all[key], value); value == nil {
+			if all[key] = mergedValue(all[key], value); value == nil {
 				delete(all, key)
 			}
 		}
@@ -111,12 +111,12 @@ func mergeInto(was, change any) any {
 		list, _ := was.([]any)
 		list = slices.Clone(list)
 		for _, element := range change {
-			name := nameOf(element)
+			name := elementName(element)
 			if name == nil {
 				return change
 			}
-			if at := slices.IndexFunc(list, func(e any) bool { return nameOf(e) == name }); at >= 0 {
-				list[at] = mergeInto(list[at], element)
+			if at := slices.IndexFunc(list, func(e any) bool { return elementName(e) == name }); at >= 0 {
+				list[at] = mergedValue(list[at], element)
 			} else {
 				list = append(list, element)
 			}
@@ -126,8 +126,8 @@ func mergeInto(was, change any) any {
 	return change
 }
 
-// nameOf returns the name of an element of a list, nil if it has none.
-func nameOf(element any) any {
+// elementName returns the name of an element of a list, nil if it has none.
+func elementName(element any) any {
 	fields, _ := element.(map[string]any)
 	return fields["name"]
 }

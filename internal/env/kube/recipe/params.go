@@ -45,7 +45,8 @@ type Node struct {
 	PodCIDR netip.Prefix
 }
 
-// WithDefaults returns p with defaults for two fields: PodCIDR is 10.244.0.0/16, as in flannel's manifest, and Cluster is "kind".
+// WithDefaults returns p with defaults for two fields: PodCIDR is 10.244.0.0/16, as in flannel's manifest, and Cluster is
+// "kind".
 func (p Params) WithDefaults() Params {
 	if !p.PodCIDR.IsValid() {
 		p.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
@@ -54,7 +55,7 @@ func (p Params) WithDefaults() Params {
 	return p
 }
 
-// flags has for each parameter of recipes, by name, a description of the flag that sets it.
+// flags has the parameters of recipes by name, each with a description of the flag that sets it.
 var flags = map[string]string{
 	"pod-cidr":    "--pod-cidr CIDR, the range of all pods",
 	"api-host":    "--api-server HOST:PORT, the API server's own address, not a Service's",
@@ -166,8 +167,8 @@ func (p Params) nodesOrAny() []Node {
 	return []Node{{Name: anyNode}}
 }
 
-// ofNode returns the parameters of the node at index i, by the names that recipes use.
-func (p Params) ofNode(i int) map[string]string {
+// nodeValues returns the parameters of the node at index i, by the names that recipes use.
+func (p Params) nodeValues(i int) map[string]string {
 	nodes := p.nodesOrAny()
 	v := map[string]string{"node": nodes[i].Name}
 	first, last, shared := rangePart(p.PodRange, i, len(nodes))
@@ -187,9 +188,9 @@ func (p Params) ofNode(i int) map[string]string {
 	return v
 }
 
-// rangePart divides the IPv4 range r into n equal parts and returns the first and last address of part i. It omits the first and
-// last address of r, because they may be the subnet's network and broadcast address. ok is false if a part has fewer than
-// four addresses, or if r is not an IPv4 range.
+// rangePart divides the IPv4 range r into n equal parts and returns the first and last address of part i. It omits the first
+// and last address of r, because they may be the subnet's network and broadcast address. ok is false if a part has fewer
+// than four addresses, or if r is not an IPv4 range.
 func rangePart(r netip.Prefix, i, n int) (first, last netip.Addr, ok bool) {
 	if !r.IsValid() || !r.Addr().Is4() || n < 1 {
 		return first, last, false
@@ -214,8 +215,8 @@ func ipv4Addr(n uint64) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }
 
-// mergeSets merges --set expressions into the values of the first chart that has values. These values lose their comments. It fails
-// if no chart has values.
+// mergeSets merges --set expressions into the values of the first chart that has values. These values lose their comments.
+// It fails if no chart has values.
 func (r *Rendered) mergeSets(expressions []string) error {
 	if len(expressions) == 0 {
 		return nil
@@ -227,7 +228,7 @@ func (r *Rendered) mergeSets(expressions []string) error {
 			return err
 		}
 	}
-	with := r.Recipe.variantNames(func(v Variant) bool { return v.has(installChart) })
+	with := r.Recipe.variantNames(func(v Variant) bool { return v.hasStep(installChart) })
 	advice := ""
 	if len(with) > 0 {
 		advice = ": choose --for " + strings.Join(with, " or --for ")
@@ -235,8 +236,8 @@ func (r *Rendered) mergeSets(expressions []string) error {
 	return fmt.Errorf("--set is for the values of a chart, and %s for %s has none%s", r.Recipe.Profile, r.Variant.Name, advice)
 }
 
-// valuesWithSets returns the YAML document text with --set expressions merged into it. An expression with null removes its key. The
-// error lists every faulty expression.
+// valuesWithSets returns the YAML document text with --set expressions merged into it. An expression with null removes its
+// key. The error lists every faulty expression.
 func valuesWithSets(text string, expressions []string) (string, error) {
 	var values any
 	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
@@ -249,6 +250,6 @@ func valuesWithSets(text string, expressions []string) (string, error) {
 			errs = append(errs, fmt.Errorf("--set %s: %w", e, err))
 		}
 	}
-	merged, err := yaml.Marshal(mergeInto(values, given))
+	merged, err := yaml.Marshal(mergedValue(values, given))
 	return string(merged), errors.Join(append(errs, err)...)
 }

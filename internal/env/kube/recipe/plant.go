@@ -30,7 +30,7 @@ func (i *Installer) applyPlanter(ctx context.Context, inv *inventory, actions []
 	for _, a := range actions {
 		s := PlantSpec{File: a.Name, Text: a.Text}
 		if a.Routes {
-			s.Routes = routesFrom(a.Node, nodes)
+			s.Routes = nodeRoutes(a.Node, nodes)
 		}
 		text, err := json.Marshal(s)
 		if err != nil {
@@ -64,8 +64,8 @@ func (i *Installer) applyPlanter(ctx context.Context, inv *inventory, actions []
 	return i.apply(ctx, inv, objects)
 }
 
-// routesFrom returns the routes from one node to the pods of all other nodes.
-func routesFrom(node string, nodes []Node) []PlantRoute {
+// nodeRoutes returns the routes from one node to the pods of all other nodes.
+func nodeRoutes(node string, nodes []Node) []PlantRoute {
 	var list []PlantRoute
 	for _, n := range nodes {
 		if n.Name != node && n.PodCIDR.IsValid() && n.Address.IsValid() {

@@ -24,7 +24,7 @@ type Recipe struct {
 	// KubeProxy is the required state of kube-proxy: "any", "none", the name of a mode, or "managed" if the CNI itself
 	// stops kube-proxy's DaemonSet.
 	KubeProxy string `yaml:"kubeProxy"`
-	// Kernel is the oldest version of the nodes' kernel, as "5.10".
+	// Kernel is the oldest supported version of the nodes' kernel, such as "5.10".
 	Kernel string `yaml:"kernel"`
 	// NodeCIDRs requires that every node has its podCIDR.
 	NodeCIDRs bool `yaml:"nodeCIDRs"`
@@ -111,7 +111,7 @@ type family struct {
 }
 
 // embeddedRecipes returns the recipes that are embedded in the binary, in the order of the profiles. It reads them once.
-var embeddedRecipes = sync.OnceValues(func() ([]Recipe, error) { return readAll(profile.Files) })
+var embeddedRecipes = sync.OnceValues(func() ([]Recipe, error) { return readRecipes(profile.Files) })
 
 // All returns every recipe in the order of the profiles.
 func All() ([]Recipe, error) {
@@ -189,8 +189,8 @@ func (r Recipe) Versions(v Variant) []string {
 	return list
 }
 
-// readAll returns all recipes in files. The error lists every fault of every file.
-func readAll(files fs.FS) ([]Recipe, error) {
+// readRecipes returns all recipes in files. The error lists every fault of every file.
+func readRecipes(files fs.FS) ([]Recipe, error) {
 	var list []Recipe
 	var errs []error
 	for _, p := range profile.All() {
@@ -222,8 +222,8 @@ func (r *Recipe) inherit(f family) {
 	}
 }
 
-// decodeDocument decodes the n-th YAML document of a file, counted from 1, into the value that into points to. It fails for an unknown
-// key. The error wraps io.EOF if the file has fewer documents.
+// decodeDocument decodes the n-th YAML document of a file, counted from 1, into the value that into points to. It fails for
+// an unknown key. The error wraps io.EOF if the file has fewer documents.
 func decodeDocument(files fs.FS, file string, n int, into any) error {
 	f, err := files.Open(file)
 	if err != nil {

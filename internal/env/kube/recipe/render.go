@@ -106,12 +106,12 @@ func (w *writer) addStep(s Step) {
 		return
 	}
 	for i := range w.params.nodesOrAny() {
-		w.addAction(s, w.params.ofNode(i))
+		w.addAction(s, w.params.nodeValues(i))
 	}
 }
 
-// addAction adds the action of s. It looks up references in node, then in the variant, the parameters and the recipe's parts. node
-// has the parameters of the action's node; it is nil if the action is not for a single node.
+// addAction adds the action of s. It looks up references in node, then in the variant, the parameters and the recipe's
+// parts. node has the parameters of the action's node; it is nil if the action is not for a single node.
 func (w *writer) addAction(s Step, node map[string]string) {
 	q, _ := profile.Lookup(w.recipe.Profile) // a test checks that each recipe has its profile
 	given := w.params.values(q)
@@ -154,7 +154,8 @@ func (w *writer) addAction(s Step, node map[string]string) {
 	w.actions = append(w.actions, a)
 }
 
-// derivedText returns the text for the reference "kind": the configuration of a kind cluster. For any other name it returns false.
+// derivedText returns the text for the reference "kind": the configuration of a kind cluster. For any other name it returns
+// false.
 func (w *writer) derivedText(name string) (string, bool) {
 	if name != "kind" {
 		return "", false
@@ -202,7 +203,7 @@ func (r Rendered) Write(w io.Writer) error {
 	return err
 }
 
-// Conditions describes what an installation requires.
+// Conditions returns texts that describe what an installation requires, such as "Linux 5.10 or later".
 func (r Recipe) Conditions() []string {
 	list := []string{"Linux " + r.Kernel + " or later"}
 	switch r.KubeProxy {
@@ -280,15 +281,15 @@ func (e *ByHandError) Error() string {
 
 // Installable returns a *ByHandError if an action writes a file on the servers, which the API server cannot do.
 func (r Rendered) Installable() error {
-	if !r.Variant.has(writeFile) {
+	if !r.Variant.hasStep(writeFile) {
 		return nil
 	}
-	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.variantNames(func(v Variant) bool { return !v.has(writeFile) && !v.has(MakeKind) })}
+	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.variantNames(func(v Variant) bool { return !v.hasStep(writeFile) && !v.hasStep(MakeKind) })}
 }
 
-// has reports whether the variant has a step of a kind: writeFile, MakeKind, or installChart for a chart with values. For other
-// kinds it returns false.
-func (v Variant) has(kind actionKind) bool {
+// hasStep reports whether the variant has a step of a kind: writeFile, MakeKind, or installChart for a chart with values.
+// For other kinds it returns false.
+func (v Variant) hasStep(kind actionKind) bool {
 	return slices.ContainsFunc(v.Steps, func(s Step) bool {
 		return kind == writeFile && s.File != "" || kind == MakeKind && s.Kind || kind == installChart && s.Chart != "" && s.Text != ""
 	})

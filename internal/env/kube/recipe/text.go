@@ -37,7 +37,7 @@ func (x *expander) expand(text string) string {
 		if m := reference.FindStringSubmatch(line); m != nil && strings.TrimSpace(line) == m[0] {
 			filled, ok := x.expandReference(m[1], m[2] != "")
 			if !ok {
-				out = withoutComment(out, line)
+				out = linesWithoutComment(out, line)
 				continue
 			}
 			out = append(out, indented(filled, line[:len(line)-len(strings.TrimLeft(line, " "))])...)
@@ -51,7 +51,7 @@ func (x *expander) expand(text string) string {
 			return filled
 		})
 		if !keep {
-			out = withoutComment(out, line)
+			out = linesWithoutComment(out, line)
 			continue
 		}
 		out = append(out, line)
@@ -59,7 +59,8 @@ func (x *expander) expand(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// expandReference returns the expanded text for name, and whether there is one. It records a missing name unless it is optional.
+// expandReference returns the expanded text for name, and whether there is one. It records a missing name unless it is
+// optional.
 func (x *expander) expandReference(name string, optional bool) (string, bool) {
 	text, ok := x.lookup(name)
 	if !ok || optional && strings.TrimSpace(text) == "" {
@@ -87,8 +88,8 @@ func indented(text, indent string) []string {
 	return lines
 }
 
-// withoutComment returns the lines out without the comment at their end, if the comment has the indentation of line.
-func withoutComment(out []string, line string) []string {
+// linesWithoutComment returns the lines out without the comment at their end, if the comment has the indentation of line.
+func linesWithoutComment(out []string, line string) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	for len(out) > 0 && strings.HasPrefix(out[len(out)-1], indent+"#") {
 		out = out[:len(out)-1]

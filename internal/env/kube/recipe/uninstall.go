@@ -58,7 +58,7 @@ func (i *Installer) findInventory(ctx context.Context, profile string) (*invento
 // NotInstalledError means that the profile has no installation record.
 type NotInstalledError struct {
 	Profile string
-	// There says what is installed, as the last part of the message: "cilium, multus is", "nothing is".
+	// There says which profiles are installed. It ends the message: "cilium, multus is", "nothing is".
 	There string
 }
 
@@ -83,11 +83,11 @@ func (i *Installer) remove(ctx context.Context, it item) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", it, err)
 	}
-	return i.awaitGone(ctx, it.String(), func(ctx context.Context) (metav1.Object, error) { return at.Get(ctx, it.Name, metav1.GetOptions{}) })
+	return i.awaitRemoval(ctx, it.String(), func(ctx context.Context) (metav1.Object, error) { return at.Get(ctx, it.Name, metav1.GetOptions{}) })
 }
 
-// awaitGone waits until get fails with NotFound. The error after the timeout names the object's finalizers.
-func (i *Installer) awaitGone(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
+// awaitRemoval waits until get fails with NotFound. The error after the timeout names the object's finalizers.
+func (i *Installer) awaitRemoval(ctx context.Context, name string, get func(context.Context) (metav1.Object, error)) error {
 	return i.pollUntil(ctx, name+" is gone", func(ctx context.Context) (string, error) {
 		now, err := get(ctx)
 		if apierrors.IsNotFound(err) {
@@ -104,19 +104,19 @@ func (i *Installer) awaitGone(ctx context.Context, name string, get func(context
 	})
 }
 
-// stopProxy records in the inventory that kube-proxy is stopped, and gives kube-proxy's DaemonSet a node selector that matches no
-// node. It waits until kube-proxy's pods are gone and calls sweepProxy to remove the rules. Without such a DaemonSet it only
-// saves the inventory.
+// stopProxy records in the inventory that kube-proxy is stopped, and gives kube-proxy's DaemonSet a node selector that
+// matches no node. It waits until kube-proxy's pods are gone and calls sweepProxyRules to remove the rules. Without such a
+// DaemonSet it only saves the inventory.
 func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	i.Say("stopping kube-proxy: %s replaces it", inv.Profile)
 	inv.ProxyStopped = true
-	if err := i.save(ctx, inv); err != nil {
+	if err := i.saveInventory(ctx, inv); err != nil {
 		return err
 	}
 	err := i.patchProxy(ctx, `{"spec":{"template":{"spec":{"nodeSelector":{"`+proxySelector+`":"true"}}}}}`)
 	if apierrors.IsNotFound(err) {
 		inv.ProxyStopped = false
-		return i.save(ctx, inv)
+		return i.saveInventory(ctx, inv)
 	}
 	if err != nil {
 		return err
@@ -131,12 +131,12 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	if err != nil {
 		return err
 	}
-	return i.sweepProxy(ctx)
+	return i.sweepProxyRules(ctx)
 }
 
-// sweepProxy removes the rules that kube-proxy leaves on the nodes when it stops, because they would still cost time per
+// sweepProxyRules removes the rules that kube-proxy leaves on the nodes when it stops, because they would still cost time per
 // packet. If Image is not set, it only reports that the rules stay.
-func (i *Installer) sweepProxy(ctx context.Context) error {
+func (i *Installer) sweepProxyRules(ctx context.Context) error {
 	if i.Image == "" {
 		i.Say("kube-proxy's rules stay on the nodes: they cannot be removed without an image")
 		return nil

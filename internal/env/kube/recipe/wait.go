@@ -17,7 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
-// awaitInstallation waits until the workloads have rolled out, the nodes are ready, and a new pod on each node gets an address.
+// awaitInstallation waits until the workloads have rolled out, the nodes are ready, and a new pod on each node gets an
+// address.
 func (i *Installer) awaitInstallation(ctx context.Context, inv *inventory) error {
 	for _, w := range inv.Wait {
 		i.Say("waiting until %s has rolled out", w)
@@ -33,8 +34,8 @@ func (i *Installer) awaitInstallation(ctx context.Context, inv *inventory) error
 	return i.awaitPodAddresses(ctx)
 }
 
-// awaitRollout waits until all pods of a workload are ready and of its current template. The form of workload is "DaemonSet
-// namespace/name"; every other kind is a Deployment.
+// awaitRollout waits until all pods of a workload are ready and are made from its current template. workload has the form
+// "DaemonSet namespace/name". Any other kind is taken for a Deployment.
 func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	kind, path, _ := strings.Cut(workload, " ")
 	namespace, name, _ := strings.Cut(path, "/")
@@ -70,7 +71,8 @@ func (i *Installer) awaitRollout(ctx context.Context, workload string) error {
 	})
 }
 
-// waitingReasons returns "; " and up to three reasons why containers in a namespace do not run. It returns "" if it finds no reason.
+// waitingReasons returns "; " and up to three reasons why containers in a namespace do not run. It returns "" if it finds no
+// reason.
 func (i *Installer) waitingReasons(ctx context.Context, namespace string) string {
 	pods, err := i.client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -169,7 +171,7 @@ func (i *Installer) removeProbes(ctx context.Context, names []string) error {
 		}
 	}
 	for _, name := range names {
-		errs = append(errs, i.awaitGone(ctx, "pod "+name, func(ctx context.Context) (metav1.Object, error) { return pods.Get(ctx, name, metav1.GetOptions{}) }))
+		errs = append(errs, i.awaitRemoval(ctx, "pod "+name, func(ctx context.Context) (metav1.Object, error) { return pods.Get(ctx, name, metav1.GetOptions{}) }))
 	}
 	return errors.Join(errs...)
 }

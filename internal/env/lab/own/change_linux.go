@@ -23,7 +23,7 @@ type Place struct {
 	NS   *netns.NS
 	// Changes are the file's changes for this namespace.
 	Changes profilefile.Place
-	// Profile is the file; Values are the values of the variables.
+	// Profile is the profile file. Values are the values of its variables.
 	Profile profilefile.Profile
 	Values  map[string]string
 	// Pods are the node's ends of its pods' devices, for BPF programs.

@@ -78,7 +78,7 @@ func Open(o Options) (*Node, error) {
 // Prepare runs the commands of node.prepare, then starts the daemons one after another. It fails if a command fails, or
 // if a daemon is not ready in time.
 func (n *Node) Prepare(ctx context.Context) error {
-	if err := n.runShells(ctx, n.Profile.Node.Prepare, n.Values, nil); err != nil {
+	if err := n.runCommands(ctx, n.Profile.Node.Prepare, n.Values, nil); err != nil {
 		return err
 	}
 	for _, d := range n.Profile.Node.Daemons {
@@ -96,7 +96,7 @@ func (n *Node) Prepare(ctx context.Context) error {
 func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 	values := maps.Clone(n.Values)
 	maps.Copy(values, peer)
-	if err := n.runShells(ctx, n.Profile.Node.Join, values, nil); err != nil {
+	if err := n.runCommands(ctx, n.Profile.Node.Join, values, nil); err != nil {
 		return fmt.Errorf("join %s: %w", peer["peer"], err)
 	}
 	return nil
@@ -104,27 +104,27 @@ func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 
 // Serve runs the commands of node.services, each with the objects of the Services as input.
 func (n *Node) Serve(ctx context.Context, objects []byte) error {
-	return n.runShells(ctx, n.Profile.Node.Services, n.Values, objects)
+	return n.runCommands(ctx, n.Profile.Node.Services, n.Values, objects)
 }
 
 // Shell runs one command that is not in the profile file, for a user or a test.
 func (n *Node) Shell(ctx context.Context, command string) error {
-	return n.runShell(ctx, command, n.Values, nil)
+	return n.runCommand(ctx, command, n.Values, nil)
 }
 
-// runShells runs commands one after another until one fails, each with the same input.
-func (n *Node) runShells(ctx context.Context, commands []string, values map[string]string, input []byte) error {
+// runCommands runs commands one after another until one fails, each with the same input.
+func (n *Node) runCommands(ctx context.Context, commands []string, values map[string]string, input []byte) error {
 	for _, command := range commands {
-		if err := n.runShell(ctx, command, values, input); err != nil {
+		if err := n.runCommand(ctx, command, values, input); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runShell runs a command until it ends or its timeout passes, and kills the processes that it left. nil input is empty
+// runCommand runs a command until it ends or its timeout passes, and kills the processes that it left. nil input is empty
 // input.
-func (n *Node) runShell(ctx context.Context, command string, values map[string]string, input []byte) error {
+func (n *Node) runCommand(ctx context.Context, command string, values map[string]string, input []byte) error {
 	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -148,13 +148,13 @@ func (n *Node) runShell(ctx context.Context, command string, values map[string]s
 		err = fmt.Errorf("did not end within %s", limit)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: command %q: %w%s", n.Name, command, err, lastWords(&said))
+		return fmt.Errorf("%s: command %q: %w%s", n.Name, command, err, outputSuffix(&said))
 	}
 	return nil
 }
 
-// shellCommand returns a shell command, not started, with the node's namespace, cgroup and variables, in the directory of
-// the profile file. Its output goes to said.
+// shellCommand returns a shell command that is not started. It has the node's namespace, cgroup and variables, and
+// runs in the directory of the profile file. Its output goes to said.
 func (n *Node) shellCommand(ctx context.Context, text string, values map[string]string, said *child.Tail) *exec.Cmd {
 	cmd := n.programCommand(ctx, "/bin/sh", "-ec", text)
 	cmd.Env = commandEnv(cmd, values)
@@ -162,7 +162,8 @@ func (n *Node) shellCommand(ctx context.Context, text string, values map[string]
 	return cmd
 }
 
-// programCommand returns a program, not started, with the node's namespace and cgroup, in the directory of the profile file.
+// programCommand returns a command that runs a program and is not started. It has the node's namespace and cgroup,
+// and runs in the directory of the profile file.
 func (n *Node) programCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := n.room.Command(ctx, path, args...)
 	cmd.Dir = n.Profile.Dir
@@ -183,8 +184,8 @@ func commandEnv(cmd *exec.Cmd, values map[string]string) []string {
 	return env
 }
 
-// lastWords returns ": " and the last 500 bytes of an output, or "" if there is no output.
-func lastWords(t *child.Tail) string {
+// outputSuffix returns ": " and the last 500 bytes of an output, or "" if there is no output.
+func outputSuffix(t *child.Tail) string {
 	const most = 500
 	words := strings.Join(strings.Fields(t.String()), " ")
 	if words == "" {
@@ -202,7 +203,7 @@ type daemon struct {
 	node *Node
 	cmd  *exec.Cmd
 	said child.Tail
-	// ended is closed when the program has been waited for; err may be read after that.
+	// ended is closed when the program has ended and Wait has returned. err may be read after that.
 	ended chan struct{}
 	err   error
 }
@@ -233,7 +234,7 @@ func (d *daemon) awaitReady(ctx context.Context) error {
 	retry := time.NewTicker(retryTime)
 	defer retry.Stop()
 	for {
-		why := d.whyUnready(bounded)
+		why := d.readinessError(bounded)
 		if err := d.exitError(); err != nil {
 			return err
 		}
@@ -247,13 +248,13 @@ func (d *daemon) awaitReady(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return fmt.Errorf("%s: daemon %s is not ready within %s: %w%s", d.node.Name, d.Name, limit, why, lastWords(&d.said))
+			return fmt.Errorf("%s: daemon %s is not ready within %s: %w%s", d.node.Name, d.Name, limit, why, outputSuffix(&d.said))
 		}
 	}
 }
 
-// whyUnready makes the readiness checks of the daemon's Ready once. It returns why the daemon is not ready, nil if it is.
-func (d *daemon) whyUnready(ctx context.Context) error {
+// readinessError makes each check of the daemon's Ready once. It returns why the daemon is not ready, or nil if it is.
+func (d *daemon) readinessError(ctx context.Context) error {
 	if d.Ready.File != "" {
 		if err := d.node.room.Do(func() error { _, err := os.Stat(d.Ready.File); return err }); err != nil {
 			return err
@@ -273,7 +274,7 @@ func (d *daemon) whyUnready(ctx context.Context) error {
 			err = cmd.Wait()
 		}
 		if err != nil {
-			return fmt.Errorf("command %q: %w%s", d.Ready.Command, err, lastWords(&said))
+			return fmt.Errorf("command %q: %w%s", d.Ready.Command, err, outputSuffix(&said))
 		}
 	}
 	return nil
@@ -297,7 +298,7 @@ func (n *Node) checkDial(address string) error {
 	})
 }
 
-// exitError returns an error with the end of the output of a daemon that has ended, and nil for one that runs.
+// exitError returns an error with the end of the output if the daemon has ended. It returns nil if the daemon runs.
 func (d *daemon) exitError() error {
 	select {
 	case <-d.ended:
@@ -305,13 +306,14 @@ func (d *daemon) exitError() error {
 		if d.err != nil {
 			how = d.err.Error()
 		}
-		return fmt.Errorf("%s: daemon %s died: %s%s", d.node.Name, d.Name, how, lastWords(&d.said))
+		return fmt.Errorf("%s: daemon %s died: %s%s", d.node.Name, d.Name, how, outputSuffix(&d.said))
 	default:
 		return nil
 	}
 }
 
-// Dead returns an error that names each daemon that has ended by itself, with the end of its output; nil if all run.
+// Dead returns an error that names each daemon that has ended by itself, with the end of its output. It returns nil
+// if all daemons run.
 func (n *Node) Dead() error {
 	var errs []error
 	for _, d := range n.daemons {

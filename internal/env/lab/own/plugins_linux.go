@@ -26,7 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
-// Device is the name of a pod's device in the pod.
+// Device is the name of a pod's device inside the pod.
 const Device = "eth0"
 
 // Pod is a pod that the plugins connect.
@@ -147,8 +147,8 @@ func (n *Node) Del(ctx context.Context, p Pod) error {
 	})
 }
 
-// callPlugins runs do, which calls the plugins, until the timeout of the profile file or the deadline of ctx, whichever is
-// earlier. what names the call in errors, for example "ADD".
+// callPlugins runs do, which calls the plugins. It ends do at the timeout of the profile file or the deadline of
+// ctx, whichever is earlier. what names the call in errors, for example "ADD".
 func (n *Node) callPlugins(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
 	limit := n.Profile.CNI.Timeout.Or(profilefile.DefaultTimeout)
 	if end, ok := ctx.Deadline(); ok {
@@ -194,9 +194,9 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 	if err != nil {
 		var told types.Error
 		if json.Unmarshal(out.Bytes(), &told) == nil && told.Msg != "" {
-			return nil, fmt.Errorf("%w%s", &told, lastWords(&said))
+			return nil, fmt.Errorf("%w%s", &told, outputSuffix(&said))
 		}
-		return nil, fmt.Errorf("%w%s%s", err, lastWords(&said), stdoutSuffix(out.Bytes()))
+		return nil, fmt.Errorf("%w%s%s", err, outputSuffix(&said), stdoutSuffix(out.Bytes()))
 	}
 	if written := bytes.TrimSpace(out.Bytes()); len(written) > 0 && !json.Valid(written) {
 		return nil, fmt.Errorf("it wrote what is not JSON: %q", clip(string(written)))
@@ -204,7 +204,8 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 	return out.Bytes(), nil
 }
 
-// stdoutSuffix returns out, the stdout of a failed plugin, as the end of an error message; "" if it is empty.
+// stdoutSuffix returns out, the stdout of a failed plugin, as the end of an error message. It returns "" if out is
+// empty.
 func stdoutSuffix(out []byte) string {
 	if text := strings.Join(strings.Fields(clip(string(out))), " "); text != "" {
 		return ": stdout: " + text

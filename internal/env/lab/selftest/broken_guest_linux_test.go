@@ -77,7 +77,8 @@ var breakagesInGuest = []breakage{
 	},
 }
 
-// TestRemovedFlowtable: without its table a connection goes on by the rules, and neither node has anything of it in a flowtable.
+// TestRemovedFlowtable: without its table a connection goes on by the rules, and neither node has anything of it in a
+// flowtable.
 func TestRemovedFlowtable(t *testing.T) {
 	inst := raised(t, plan.Lab{}, "kindnet(flowtable=20)")
 	s, err := openScene(inst, table("kindnet"))
@@ -98,7 +99,7 @@ func TestRemovedFlowtable(t *testing.T) {
 		for _, n := range inst.Nodes {
 			shell(t, inst, &n.Host, "", `nft delete table inet kindnet-fastpath; ! nft list ruleset | grep -e fastpath -e flowtable`)
 		}
-		rules, err := countedDuring(t.Context(), s, inst.Nodes, "filter", func() error { return repeat(30, round) })
+		rules, err := rulesCountedDuring(t.Context(), s, inst.Nodes, "filter", func() error { return repeat(30, round) })
 		if !slices.ContainsFunc(rules, func(c counted) bool { return c.place == "filter FORWARD" }) {
 			t.Errorf("these rules count its packets, the forward hook's do not: %v", rules)
 		}

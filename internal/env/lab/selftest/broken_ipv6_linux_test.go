@@ -130,8 +130,8 @@ var breakagesIn6 = []breakage{
 // ipv6 is a lab of IPv6.
 var ipv6 = plan.Lab{Family: lab.IPv6}
 
-// TestIPv4IsNotIPv6: a profile of one version of IP is not taken for that of the other. Rules are read by the programs that wrote
-// them, so those of policies hold.
+// TestIPv4IsNotIPv6: a profile of one version of IP is not taken for that of the other. Rules are read by the programs that
+// wrote them, so those of policies hold.
 func TestIPv4IsNotIPv6(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -140,7 +140,7 @@ func TestIPv4IsNotIPv6(t *testing.T) {
 		notices []string
 	}{
 		{lab.IPv6, table("canal"), []string{"tunnel.device", "route.remote", "forwarding", "proxy_arp"}},
-		{4, table("canal").inIPv6(), []string{"tunnel.device", "route.remote", "forwarding", "proxy_arp", "source@host-to-pod/same-node"}},
+		{4, table("canal").withIPv6(), []string{"tunnel.device", "route.remote", "forwarding", "proxy_arp", "source@host-to-pod/same-node"}},
 	} {
 		inst := raised(t, plan.Lab{Family: tc.family}, "canal")
 		hold(t, testInstance(t.Context(), inst, tc.want), tc.notices, []string{"exchange" + cross, "gateway"})

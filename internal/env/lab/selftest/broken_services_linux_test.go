@@ -82,7 +82,7 @@ func TestMissingPoliciesAreNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inst := raised(t, plan.Lab{}, name)
-			want := table(name).keptLocal()
+			want := table(name).withLocalPolicy()
 			want.policies = 2
 			notices := []string{"policy.denied" + same, "policy.denied" + cross, "refused" + entry}
 			if want.policed {
@@ -122,7 +122,7 @@ func TestUnfilteredBridge(t *testing.T) {
 			for _, a := range Failed(got) {
 				t.Error(a)
 			}
-			hold(t, testInstance(context.Background(), raised(t, plan.Lab{}, name), table(name).unfilteredBridge()),
+			hold(t, testInstance(context.Background(), raised(t, plan.Lab{}, name), table(name).withUnfilteredBridge()),
 				[]string{"bridge.filtering", "untouched" + same, "conntrack.inner" + same, "refused@pod-to-service/local"}, []string{"conntrack.inner" + cross, "exchange" + cross})
 		})
 	}

@@ -68,33 +68,33 @@ func allChecks(x expectation) []check {
 	}
 	list = append(list, wireChecks(x)...)
 	if x.merges && x.Attach != nil {
-		list = append(list, check{"merged", dataplane.PodPodCross, "the largest frame of a bulk transfer that the receiving pod gets, in bytes", largestMerged})
+		list = append(list, check{"merged", dataplane.PodPodCross, "the largest frame of a bulk transfer that the receiving pod gets, in bytes", probeMergedFrames})
 	}
 	list = append(append(list, serviceChecks(x)...), flowtableChecks(x)...)
 	for _, path := range x.Refused {
-		list = append(list, check{"refused", path, "the path does not work", refusedExchange("refused", path)})
+		list = append(list, check{"refused", path, "the path does not work", refusalProbe("refused", path)})
 	}
 	// The neighbour entry of the gateway exists only after traffic.
 	if x.Attach != nil && x.Attach.Gateway != dataplane.NoGateway {
-		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC})
+		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: probeGatewayMAC})
 	}
 	if x.plugged {
 		list = append(list,
-			check{kind: "cni.check", what: "what CHECK of the CNI plugins says about the pods", probe: checkedPods},
-			check{kind: "cni.del", what: "what DEL of the CNI plugins leaves of one more pod", probe: leftByDel})
+			check{kind: "cni.check", what: "what CHECK of the CNI plugins says about the pods", probe: probePluginCheck},
+			check{kind: "cni.del", what: "what DEL of the CNI plugins leaves of one more pod", probe: probePluginDel})
 	}
 	// The programs count all drops only after all traffic.
 	if x.Programs != nil {
-		list = append(list, check{kind: "drops", what: "the packets that the nodes' programs dropped", probe: programDrops})
+		list = append(list, check{kind: "drops", what: "the packets that the nodes' programs dropped", probe: probeProgramDrops})
 	}
 	return list
 }
 
 // pathChecks returns the checks of one served path.
 func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
-	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchangeAnswered(path)}}
+	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchangeProbe(path)}}
 	if seen := x.expectedClients(path, who); !slices.Contains(seen[:], dataplane.AnyAddress) {
-		list = append(list, check{"source", path, "the client's address as the backend sees it", sourceAddresses(path, seen)})
+		list = append(list, check{"source", path, "the client's address as the backend sees it", sourceAddressesProbe(path, seen)})
 	}
 	if x.Unsaid {
 		return list
@@ -104,45 +104,45 @@ func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 		list = append(list, programChecks(x, path)...)
 	case path.ByService() && x.engine != lab.FileServices: // the lab does not know where a file's engine translates
 		list = append(list,
-			check{"dnat", path, "the translation in conntrack, and the node that has it", entryTranslation(path)},
-			check{"vip", path, "where the Service's own address is seen", hiddenVIP(path)})
+			check{"dnat", path, "the translation in conntrack, and the node that has it", entryTranslationProbe(path)},
+			check{"vip", path, "where the Service's own address is seen", hiddenVIPProbe(path)})
 	}
 	if mark, ok := x.Marks[path]; ok {
-		list = append(list, check{"conntrack.mark", path, "the mark of the connection", connectionMark(path, mark)})
+		list = append(list, check{"conntrack.mark", path, "the mark of the connection", connectionMarkProbe(path, mark)})
 	}
 	if dev, ok := x.Leave[path]; ok {
-		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leavingDevices(path, dev)})
+		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leavingDevicesProbe(path, dev)})
 	}
 	if x.isSwitched() && (path == dataplane.PodHostSame || path == dataplane.HostPodSame) {
-		list = append(list, check{"wire", path, "what crosses the wire", wireCarriers(path, "plain")})
+		list = append(list, check{"wire", path, "what crosses the wire", wireCarriersProbe(path, "plain")})
 	}
 	if path != dataplane.PodPodSame && path != dataplane.PodPodCross {
 		return list
 	}
-	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == dataplane.PodPodCross)})
+	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTrackingProbe(path, x.Tracked || x.TrackedBetween && path == dataplane.PodPodCross)})
 	if x.Label != 0 {
-		list = append(list, check{"conntrack.label", path, "the labels of the connection, on each node", connectionLabels(path, x.Label)})
+		list = append(list, check{"conntrack.label", path, "the labels of the connection, on each node", connectionLabelsProbe(path, x.Label)})
 	}
 	if x.Attach != nil {
 		ttl := x.Attach.SameTTL
 		if path == dataplane.PodPodCross {
 			ttl = x.Attach.CrossTTL
 		}
-		list = append(list, check{"ttl", path, "the remaining TTL (of 64) at the receiving pod", ttlLeft(path, ttl)})
+		list = append(list, check{"ttl", path, "the remaining TTL (of 64) at the receiving pod", ttlProbe(path, ttl)})
 	}
 	if slices.Contains(x.deniedPaths(), path) {
-		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", refusedExchange("policy.denied", path)})
+		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", refusalProbe("policy.denied", path)})
 	}
 	if path == dataplane.PodPodSame {
 		carried := "nothing"
 		if x.isSwitched() {
 			carried = "plain"
 		}
-		list = append(list, check{"wire", path, "what crosses the wire", wireCarriers(path, carried)})
+		list = append(list, check{"wire", path, "what crosses the wire", wireCarriersProbe(path, carried)})
 	}
 	// What encrypts is between two sockets of the nodes, whose packets their rules see.
 	if x.Untouched && !(x.isSealed() && path == dataplane.PodPodCross) || x.unfiltered && path == dataplane.PodPodSame {
-		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", noCountingRules(path)})
+		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", countingRulesProbe(path)})
 	}
 	return list
 }
@@ -157,17 +157,17 @@ func wireChecks(x expectation) []check {
 		return append(sealedChecks(x.tunnel, path), policedChecks(x, path)...)
 	}
 	list := []check{
-		{"wire", path, "what carries a packet between nodes", nodeCarriers(path, x)},
-		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.wireTunnel())},
-		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", frameLength(path)},
-		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
-		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
+		{"wire", path, "what carries a packet between nodes", nodeCarriersProbe(path, x)},
+		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddressesProbe(path, x.wireTunnel())},
+		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", frameLengthProbe(path)},
+		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", probeLargestFrame},
+		{"wire.mac", path, "the source MAC address on the wire", wireMACProbe(path)},
 	}
 	if x.Attach == nil {
-		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.Tracked)})
+		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTrackingProbe(path, x.Tracked)})
 	}
 	if t := x.wireTunnel(); t != nil && t.kind != "ipip" {
-		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)})
+		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTrackingProbe(path, t)})
 	}
 	return append(list, policedChecks(x, path)...)
 }
@@ -176,24 +176,24 @@ func wireChecks(x expectation) []check {
 func policedChecks(x expectation, path plan.Path) (list []check) {
 	if x.policed {
 		list = append(list,
-			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policyCounters(0, "cali-fw-", x.acceptingChain("cali-po-", "cali-pro-"), !x.alwaysNew)},
-			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policyCounters(1, "cali-tw-", x.acceptingChain("cali-pi-", "cali-pri-"), !x.alwaysNew)})
+			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policyCountersProbe(0, "cali-fw-", x.acceptingChain("cali-po-", "cali-pro-"), !x.alwaysNew)},
+			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policyCountersProbe(1, "cali-tw-", x.acceptingChain("cali-pi-", "cali-pri-"), !x.alwaysNew)})
 	}
 	if x.Firewall {
 		list = append(list,
-			check{"firewall.egress", path, "what the sending pod's chain KUBE-POD-FW counts", firewallCounters(0)},
-			check{"firewall.ingress", path, "what the receiving pod's chain KUBE-POD-FW counts", firewallCounters(1)})
+			check{"firewall.egress", path, "what the sending pod's chain KUBE-POD-FW counts", firewallCountersProbe(0)},
+			check{"firewall.ingress", path, "what the receiving pod's chain KUBE-POD-FW counts", firewallCountersProbe(1)})
 	}
 	if x.policies > 0 && x.policed {
 		list = append(list,
-			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walkedPolicies(0, "cali-po-")},
-			check{"policy.walk.ingress", path, "the number of policies that the receiving pod's first packet walks", walkedPolicies(1, "cali-pi-")})
+			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walkedPoliciesProbe(0, "cali-po-")},
+			check{"policy.walk.ingress", path, "the number of policies that the receiving pod's first packet walks", walkedPoliciesProbe(1, "cali-pi-")})
 	}
 	return list
 }
 
-// acceptingChain returns the prefix of the name of the chain that accepts a pod's new connection: the argument policy if
-// policies select the pod, otherwise profile.
+// acceptingChain returns the prefix of the chain that accepts a pod's new connection. This is the argument policy
+// if policies select the pod, otherwise the argument profile.
 func (x expectation) acceptingChain(policy, profile string) string {
 	if x.policies > 0 {
 		return policy
@@ -216,50 +216,50 @@ func (x expectation) expectedCarrier() string {
 // nodeChecks returns the checks of the state of nodes and pods.
 func nodeChecks(x expectation) []check {
 	list := []check{
-		{kind: "mtu", what: "the MTU of pods, or of nodes with host-network pods", probe: podMTU},
-		{kind: "offload", what: "segmentation and aggregation on the devices", probe: deviceFeatures},
-		{kind: "steering", what: "the CPUs that devices of nodes, pods and the client outside steer receive work to", probe: receiveSteering},
-		{kind: "switch.filtering", what: "whether netfilter filters the packets of the switch", probe: switchFiltering},
+		{kind: "mtu", what: "the MTU of pods, or of nodes with host-network pods", probe: probePodMTU},
+		{kind: "offload", what: "segmentation and aggregation on the devices", probe: probeDeviceFeatures},
+		{kind: "steering", what: "the CPUs that devices of nodes, pods and the client outside steer receive work to", probe: probeReceiveSteering},
+		{kind: "switch.filtering", what: "whether netfilter filters the packets of the switch", probe: probeSwitchFiltering},
 	}
 	if x.long {
-		list = append(list, check{kind: "big-tcp", what: "the largest super-packet that a device may send, in bytes", probe: superPackets})
+		list = append(list, check{kind: "big-tcp", what: "the largest super-packet that a device may send, in bytes", probe: probeSuperPackets})
 	}
 	if x.Attach != nil {
 		list = append(list, attachChecks(x)...)
 	}
 	if t := x.tunnel; t != nil {
 		if !t.esp {
-			list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
+			list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDeviceProbe(t)})
 		}
 		if x.Diverted != "" {
-			list = append(list, check{kind: "rules.encryption", what: "the entries of the routing policy of each node", probe: routingRules(x.Diverted)})
+			list = append(list, check{kind: "rules.encryption", what: "the entries of the routing policy of each node", probe: routingRulesProbe(x.Diverted)})
 		}
 		if t.esp {
-			list = append(list, check{kind: "tunnel.states", what: "the states and policies of IPsec on each node", probe: ipsecStates})
+			list = append(list, check{kind: "tunnel.states", what: "the states and policies of IPsec on each node", probe: probeIPsecStates})
 		} else if t.sealed {
-			list = append(list, check{kind: "tunnel.peers", what: "the peers of the tunnel device", probe: tunnelPeers(t)})
+			list = append(list, check{kind: "tunnel.peers", what: "the peers of the tunnel device", probe: tunnelPeersProbe(t)})
 		} else if t.kind == "vxlan" {
 			list = append(list,
-				check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwarding(t)},
-				check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighbours(t)})
+				check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwardingProbe(t)},
+				check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighboursProbe(t)})
 		}
 		if t.routed {
-			list = append(list, check{kind: "mtu.route", what: "the MTU of the pods' default route", probe: routeMTU})
+			list = append(list, check{kind: "mtu.route", what: "the MTU of the pods' default route", probe: probeRouteMTU})
 		}
 	}
 	if x.nft || x.engine == condition.ProxyNftables {
-		list = append(list, check{kind: "services.nft", what: "the ports of Services that kube-proxy serves, by nftables and by iptables", probe: proxyNFT})
+		list = append(list, check{kind: "services.nft", what: "the ports of Services that kube-proxy serves, by nftables and by iptables", probe: probeProxyNFT})
 	}
 	if x.engine == condition.ProxyIPVS {
 		list = append(list,
-			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: proxyIPVS},
-			check{kind: "services.ipvs.counted", what: "the use of the first node's virtual server for the other node's Service", probe: countedIPVS})
+			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: probeProxyIPVS},
+			check{kind: "services.ipvs.counted", what: "the use of the first node's virtual server for the other node's Service", probe: probeIPVSCounter})
 	}
 	if x.Blackhole != 0 {
-		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackholeRoute(x.Blackhole)})
+		list = append(list, check{kind: "route.blackhole", what: "the route for unused addresses of a node's own range", probe: blackholeRouteProbe(x.Blackhole)})
 	}
 	if x.Remote != nil {
-		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: remoteRoute})
+		list = append(list, check{kind: "route.remote", what: "the route to another node's pods", probe: probeRemoteRoute})
 	}
 	return list
 }
@@ -277,8 +277,8 @@ func attachChecks(x expectation) []check {
 	var list []check
 	if x.Attach.Gateway != dataplane.NoGateway {
 		list = append(list,
-			check{kind: "gateway", what: "the pods' default route", probe: podGateway},
-			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.sysctlName("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
+			check{kind: "gateway", what: "the pods' default route", probe: probePodGateway},
+			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctlProbe(x.sysctlName("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
 	}
 	if x.Attach.Bridge != "" {
 		filtering := "1"
@@ -286,23 +286,23 @@ func attachChecks(x expectation) []check {
 			filtering = "0"
 		}
 		list = append(list,
-			check{kind: "bridge", what: "the bridge of the pods' devices", probe: bridgePorts(x.Attach.Bridge)},
-			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctl(x.sysctlName("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), filtering)})
+			check{kind: "bridge", what: "the bridge of the pods' devices", probe: bridgePortsProbe(x.Attach.Bridge)},
+			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctlProbe(x.sysctlName("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), filtering)})
 	}
 	if x.netkit {
-		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
+		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: probeNetkitPairs})
 	}
 	if x.Firewall {
-		list = append(list, check{kind: "rules.tunnel", what: "the routing rules of each node", probe: tunnelRule})
+		list = append(list, check{kind: "rules.tunnel", what: "the routing rules of each node", probe: probeTunnelRule})
 	}
 	if x.PodRules {
-		list = append(list, check{kind: "rules.pods", what: "the routing rules of each node", probe: podRules})
+		list = append(list, check{kind: "rules.pods", what: "the routing rules of each node", probe: probePodRules})
 	}
 	if x.Attach.HostMAC != "" {
-		list = append(list, check{kind: "device.mac", what: "the MAC address of the node's end of each pod's device", probe: hostMAC})
+		list = append(list, check{kind: "device.mac", what: "the MAC address of the node's end of each pod's device", probe: probeHostMAC})
 	}
 	if x.Attach.ProxyARP {
-		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.sysctlName("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
+		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.sysctlName("proxy_arp", "proxy_ndp") + ")", probe: probeProxyARP})
 	}
 	return list
 }

@@ -13,7 +13,7 @@
 //	on the nodes      MTU, gateway and its MAC address, routes, neighbours, forwarding entries, sysctls, offloads
 //	at Services       (with Options.TestServices) the backends that answer: none, always the same, all, all but one
 //
-// A table describes the default conditions. inIPv6, keptLocal and the fields that Run sets adapt it to others.
+// A table describes the default conditions. withIPv6, withLocalPolicy and the fields that Run sets adapt it to others.
 //
 // A scene (scene_linux.go) is the instance with open captures. Every path of the table is tried (trial_linux.go) with
 // one TCP and one UDP exchange (traffic_linux.go), and the frames are kept. The table then becomes a list of checks

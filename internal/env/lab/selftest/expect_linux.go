@@ -24,11 +24,11 @@ type expectation struct {
 	// netkit says that a pair of netkit devices connects a pod to its node.
 	netkit bool
 
-	// ipv6 says that all addresses are IPv6; see inIPv6.
+	// ipv6 says that all addresses are IPv6; see withIPv6.
 	ipv6 bool
 	// engine names what serves Services on the nodes: a mode of kube-proxy, "ebpf", lab.FileServices or "none".
 	engine condition.ProxyMode
-	// local says that the Services' externalTrafficPolicy is Local; see keptLocal.
+	// local says that the Services' externalTrafficPolicy is Local; see withLocalPolicy.
 	local bool
 	// testServices says that Services exist for the self-test.
 	testServices bool
@@ -44,7 +44,8 @@ type expectation struct {
 	merges bool
 	// long says that super-packets are longer than 64 KiB.
 	long bool
-	// flowtable is after how many packets a connection bypasses the rules of nodes by a flowtable; 0 is never.
+	// flowtable is the number of packets after which a connection bypasses the nodes' rules by a flowtable. 0 means
+	// never.
 	flowtable int
 	// policies is the number of policies that select every pod.
 	policies int
@@ -87,7 +88,7 @@ func newExpectation(p profile.Profile, x dataplane.Expectation) expectation {
 	return full
 }
 
-// wireTunnel returns the tunnel of packets between nodes, nil if they are not encapsulated.
+// wireTunnel returns the tunnel of packets between nodes. It returns nil if these packets are not encapsulated.
 func (x expectation) wireTunnel() *tunnel {
 	if x.tunnel != nil && x.tunnel.spare {
 		return nil
@@ -105,9 +106,9 @@ func (x expectation) remoteDevice() string {
 	return x.Remote.Device
 }
 
-// keptLocal returns x for externalTrafficPolicy Local: the backend sees the external client's address, and the entered
-// node uses only its own backends.
-func (x expectation) keptLocal() expectation {
+// withLocalPolicy returns x for externalTrafficPolicy Local. The backend then sees the external client's address, and the
+// entered node uses only its own backends.
+func (x expectation) withLocalPolicy() expectation {
 	x.local, x.Served, x.Refused = true, maps.Clone(x.Served), slices.Clone(x.Refused)
 	if _, ok := x.Served[dataplane.ExtPortRemote]; ok {
 		delete(x.Served, dataplane.ExtPortRemote)
@@ -137,9 +138,9 @@ func (x expectation) withoutTracking() expectation {
 	return x
 }
 
-// unfilteredBridge returns x for bridge-netfilter=off: netfilter does not see what the pods' bridge switches. Without
+// withUnfilteredBridge returns x for bridge-netfilter=off: netfilter does not see what the pods' bridge switches. Without
 // such a bridge, x is unchanged.
-func (x expectation) unfilteredBridge() expectation {
+func (x expectation) withUnfilteredBridge() expectation {
 	if x.Attach == nil || x.Attach.Bridge == "" {
 		return x
 	}
@@ -152,8 +153,8 @@ func (x expectation) unfilteredBridge() expectation {
 	return x
 }
 
-// withBalancer returns x with the path to a load balancer, which must behave like a node port path: through the first node,
-// or with externalTrafficPolicy Local through the backend's node.
+// withBalancer returns x with the path to a load balancer. That path must behave like a node port path through the
+// first node. With externalTrafficPolicy Local, it must behave like one through the backend's node.
 func (x expectation) withBalancer() expectation {
 	like := dataplane.ExtPortRemote
 	if x.local {
@@ -166,8 +167,8 @@ func (x expectation) withBalancer() expectation {
 	return x
 }
 
-// inIPv6 returns x for a lab of IPv6. Names differ, and nodes choose other source addresses.
-func (x expectation) inIPv6() expectation {
+// withIPv6 returns x for an IPv6 lab. Some names differ there, and nodes choose other source addresses.
+func (x expectation) withIPv6() expectation {
 	x.ipv6 = true
 	// Without kube-proxy, conntrack is on because of kubelet's rule for the loopback. In IPv6 this rule does not exist.
 	x.TrackedBetween = false

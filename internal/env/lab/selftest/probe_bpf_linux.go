@@ -19,12 +19,12 @@ import (
 func programChecks(x expectation, path plan.Path) []check {
 	var list []check
 	if path.ByService() {
-		seen := hiddenVIP(path)
+		seen := hiddenVIPProbe(path)
 		if path.To == plan.Service || path.To == plan.Self {
-			seen = vipBeside(path, x.Programs.VIP)
+			seen = vipPlacesProbe(path, x.Programs.VIP)
 		}
 		list = append(list,
-			check{"dnat", path, "the translations in the nodes' conntrack", noTranslation(path)},
+			check{"dnat", path, "the translations in the nodes' conntrack", noTranslationProbe(path)},
 			check{"vip", path, "where the Service's own address is seen", seen})
 	}
 	if path == dataplane.PodPodSame || path == dataplane.PodPodCross {
@@ -33,22 +33,22 @@ func programChecks(x expectation, path plan.Path) []check {
 			step = x.Programs.DoorstepSame
 		}
 		list = append(list,
-			check{"doorstep", path, "the packets at the node's end of the receiving pod's device", doorstepPackets(path, step)},
-			check{"forward", path, "whether the chains of FORWARD count packets", countedByForward(path, x.Programs.Forwards && path == dataplane.PodPodCross)})
+			check{"doorstep", path, "the packets at the node's end of the receiving pod's device", doorstepProbe(path, step)},
+			check{"forward", path, "whether the chains of FORWARD count packets", forwardRulesProbe(path, x.Programs.Forwards && path == dataplane.PodPodCross)})
 	}
 	if path == dataplane.ExtPortRemote || path == dataplane.ExtBalanced && !x.local {
 		list = append(list,
-			check{"way", path, "the senders on the wire and the encapsulation, in both directions", wireSenders(path, x.Programs.Entered)},
-			check{"option", path, "the packets with the frontend in an IP option", frontendOption(path, x.Programs.Option)})
+			check{"way", path, "the senders on the wire and the encapsulation, in both directions", wireSendersProbe(path, x.Programs.Entered)},
+			check{"option", path, "the packets with the frontend in an IP option", frontendOptionProbe(path, x.Programs.Option)})
 	}
 	return list
 }
 
-// nodeCarriers returns a probe of the encapsulation between nodes. If the VNI is the sender's identity, each direction has
-// its own VNI.
-func nodeCarriers(path plan.Path, x expectation) inspection {
+// nodeCarriersProbe returns a probe of the encapsulation between nodes. If the VNI is the sender's identity, each direction
+// has its own VNI.
+func nodeCarriersProbe(path plan.Path, x expectation) inspection {
 	if x.Identity == nil {
-		return wireCarriers(path, x.expectedCarrier())
+		return wireCarriersProbe(path, x.expectedCarrier())
 	}
 	return trialProbe(path, func(_ *scene, t *trial) string {
 		return joinDistinct(each.Of([]*lab.Host{t.client, t.server}, func(h *lab.Host) string {
@@ -57,15 +57,15 @@ func nodeCarriers(path plan.Path, x expectation) inspection {
 	}, trialCarriers)
 }
 
-// noTranslation returns a probe that requires that no conntrack entry has the address that the client dialled.
-func noTranslation(path plan.Path) inspection {
-	return conntrackProbe(path, always("none"), dialTranslations)
+// noTranslationProbe returns a probe that requires that no conntrack entry has the address that the client dialled.
+func noTranslationProbe(path plan.Path) inspection {
+	return conntrackProbe(path, constantText("none"), dialTranslations)
 }
 
-// vipBeside returns a probe of where packets have the Service's own address: on the wire, at the backend, at the client's
-// pod or on a device of a node. want names the expected protocols and places, or is "nowhere".
-func vipBeside(path plan.Path, want string) inspection {
-	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
+// vipPlacesProbe returns a probe of where packets have the Service's own address. The places are the wire, the backend,
+// the client's pod and the devices of nodes. want names the expected protocols and places, or is "nowhere".
+func vipPlacesProbe(path plan.Path, want string) inspection {
+	return trialProbe(path, constantText(want), func(_ *scene, t *trial) string {
 		var where []string
 		look := func(place string, frames []capture.Frame) {
 			for _, f := range frames {
@@ -97,10 +97,10 @@ func vipBeside(path plan.Path, want string) inspection {
 	})
 }
 
-// doorstepPackets returns a probe that compares the packets at the node's end of the receiving pod's device with those in the
-// pod. A packet that a program redirects into the pod does not appear at the node's end.
-func doorstepPackets(path plan.Path, want string) inspection {
-	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
+// doorstepProbe returns a probe of the packets at the node's end of the receiving pod's device. It compares them
+// with the packets in the pod. A packet that a program redirects into the pod does not appear at the node's end.
+func doorstepProbe(path plan.Path, want string) inspection {
+	return trialProbe(path, constantText(want), func(_ *scene, t *trial) string {
 		passed, arrived, later := 0, 0, 0
 		for _, f := range t.nodes[t.to] {
 			if f.Device != t.pod.HostDevice || !f.Outgoing || !t.goesToServer(&f) {
@@ -130,9 +130,9 @@ func doorstepPackets(path plan.Path, want string) inspection {
 	})
 }
 
-// countedByForward returns a probe of whether rules in chains of FORWARD count packets of a path. It requires that they do if yes
-// is true, and that none does otherwise.
-func countedByForward(path plan.Path, yes bool) inspection {
+// forwardRulesProbe returns a probe of whether rules in chains of FORWARD count packets of a path. If yes is true,
+// some rule must count them, otherwise none may.
+func forwardRulesProbe(path plan.Path, yes bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		text := func(yes bool) string {
 			if yes {
@@ -149,8 +149,8 @@ func countedByForward(path plan.Path, yes bool) inspection {
 	}
 }
 
-// wireSenders returns a probe of which hosts send on the wire, and with which encapsulation, in each direction.
-func wireSenders(path plan.Path, want string) inspection {
+// wireSendersProbe returns a probe of which hosts send on the wire, and with which encapsulation, in each direction.
+func wireSendersProbe(path plan.Path, want string) inspection {
 	return trialProbe(path, func(s *scene, t *trial) string {
 		if s.want.Identity == nil {
 			return want
@@ -171,12 +171,12 @@ func wireSenders(path plan.Path, want string) inspection {
 	})
 }
 
-// dsrOption is the type of the IPv4 option in which Cilium sends the frontend, dsrOption6 the type of the IPv6 destination
-// option.
+// dsrOption is the type of the IPv4 option in which Cilium sends the frontend. dsrOption6 is the type of the IPv6
+// destination option.
 const dsrOption, dsrOption6 = 0x9a, 0x1b
 
-func frontendOption(path plan.Path, want string) inspection {
-	return trialProbe(path, always(want), func(_ *scene, t *trial) string {
+func frontendOptionProbe(path plan.Path, want string) inspection {
+	return trialProbe(path, constantText(want), func(_ *scene, t *trial) string {
 		var found []string
 		for _, f := range t.wire {
 			in := f.Innermost()
@@ -203,8 +203,9 @@ func frontendOption(path plan.Path, want string) inspection {
 	})
 }
 
-// programDrops requires that programs dropped packets for each reason that the self-test causes on purpose, and for no other.
-func programDrops(_ context.Context, s *scene) finding {
+// probeProgramDrops requires that programs dropped packets for each reason that the self-test causes on purpose, and for no
+// other.
+func probeProgramDrops(_ context.Context, s *scene) finding {
 	want := map[string]bool{"denied by policy": s.want.policies > 0, "service has no backend": s.want.unbacked}
 	dropped := map[string]bool{}
 	var others []string
@@ -229,7 +230,7 @@ func programDrops(_ context.Context, s *scene) finding {
 	return finding{want: joinDistinct(slices.Collect(maps.Keys(want)), "nothing"), got: joinDistinct(append(slices.Collect(maps.Keys(dropped)), others...), "nothing")}
 }
 
-func routeMTU(_ context.Context, s *scene) finding {
+func probeRouteMTU(_ context.Context, s *scene) finding {
 	return comparePlaces(strconv.Itoa(s.podMTU()), s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		list, err := routesIn(p.NS)
 		for _, r := range list {
@@ -242,15 +243,15 @@ func routeMTU(_ context.Context, s *scene) finding {
 }
 
 // ipipKind returns the kind of the IPIP tunnel device: the kernel's, or that of a declared stand-in.
-func (s *scene) ipipKind() string { return kindUnless(s, "ipip", "IPIP by BPF", "veth") }
+func (s *scene) ipipKind() string { return kindOrStandIn(s, "ipip", "IPIP by BPF", "veth") }
 
 // wireGuardKind returns the kind of the WireGuard device: the kernel's, or that of a declared stand-in.
 func wireGuardKind(s *scene) string {
-	return kindUnless(s, "wireguard", "WireGuard by wireguard-go", "tuntap")
+	return kindOrStandIn(s, "wireguard", "WireGuard by wireguard-go", "tuntap")
 }
 
-// kindUnless returns other if the instance declares a stand-in whose text begins with standIn, and kind if not.
-func kindUnless(s *scene, kind, standIn, other string) string {
+// kindOrStandIn returns other if the instance declares a stand-in whose text begins with standIn, and kind if not.
+func kindOrStandIn(s *scene, kind, standIn, other string) string {
 	if slices.ContainsFunc(s.inst.StandIn, func(what string) bool { return strings.HasPrefix(what, standIn) }) {
 		return other
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// opening is the number of packets that open a TCP connection. mostRound is the largest number of packets in a round of
-// holdConnection: one with a byte in each direction, and an acknowledgement of each.
+// opening is the number of packets that open a TCP connection. mostRound is the largest number of packets in a
+// round of holdConnection. A round has a byte in each direction, and an acknowledgement of each.
 const (
 	opening   = 3
 	mostRound = 4
@@ -30,8 +30,8 @@ type flow struct {
 	err   error
 }
 
-// flowtableChecks returns the checks of connections that bypass the nodes' rules by a flowtable; none if x.flowtable is
-// 0.
+// flowtableChecks returns the checks of connections that bypass the nodes' rules by a flowtable. It returns none if
+// x.flowtable is 0.
 func flowtableChecks(x expectation) (list []check) {
 	if x.flowtable == 0 {
 		return nil
@@ -63,8 +63,8 @@ func flowtableChecks(x expectation) (list []check) {
 	return list
 }
 
-// watchFlow holds a connection on the path until it has had many more packets than the threshold, and returns what the
-// nodes did with it.
+// watchFlow holds a connection on the path until it has had many more packets than the threshold. It returns what
+// the nodes did with the connection.
 func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
 	e, err := s.endsOf(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func watchFlow(ctx context.Context, s *scene, path plan.Path) *flow {
 			if f.late, err = offloadingNodes(s, client); err != nil {
 				return err
 			}
-			rules, err := countedDuring(ctx, s, s.inst.Nodes, "", func() error { return repeat(20, round) })
+			rules, err := rulesCountedDuring(ctx, s, s.inst.Nodes, "", func() error { return repeat(20, round) })
 			if err != nil {
 				return err
 			}

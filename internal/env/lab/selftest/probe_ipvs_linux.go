@@ -12,9 +12,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// proxyIPVS checks that each node has the addresses and virtual servers of all Services, and no iptables chains of
-// kube-proxy's iptables mode.
-func proxyIPVS(ctx context.Context, s *scene) finding {
+// probeProxyIPVS checks that each node has the addresses and virtual servers of all Services. iptables must have no
+// chains of kube-proxy's iptables mode.
+func probeProxyIPVS(ctx context.Context, s *scene) finding {
 	addresses, ports, nodePorts := 0, 0, 0
 	for _, svc := range s.inst.Spec.Services {
 		protocols := 1
@@ -39,7 +39,7 @@ func proxyIPVS(ctx context.Context, s *scene) finding {
 		if err != nil {
 			return "", err
 		}
-		chains, err := s.serviceChains(ctx, n)
+		chains, err := s.countServiceChains(ctx, n)
 		if err != nil {
 			return "", err
 		}
@@ -73,8 +73,8 @@ func nodeAddresses(n *lab.Node) (held, own []netip.Addr, err error) {
 	return held, own, err
 }
 
-// countedIPVS requires that the first node's virtual server of RemoteService has counted connections.
-func countedIPVS(_ context.Context, s *scene) finding {
+// probeIPVSCounter requires that the first node's virtual server of RemoteService has counted connections.
+func probeIPVSCounter(_ context.Context, s *scene) finding {
 	const want = "connections"
 	svc := s.inst.Service(lab.RemoteService)
 	servers, err := ipvs.List(s.inst.Nodes[0].NS)

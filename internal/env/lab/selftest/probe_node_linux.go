@@ -59,13 +59,13 @@ func comparePlaces[T any](want string, places []T, name func(T) string, look fun
 func nodeName(n *lab.Node) string { return n.Name }
 func podName(p *lab.Pod) string   { return p.Name }
 
-func nodeSysctl(path, want string) inspection {
+func nodeSysctlProbe(path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return netns.GetSysctl(n.NS, path) })
 	}
 }
 
-func switchFiltering(_ context.Context, s *scene) finding {
+func probeSwitchFiltering(_ context.Context, s *scene) finding {
 	got, err := netns.GetSysctl(s.inst.Switch.NS, s.want.sysctlName("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return finding{want: "0", got: "0"} // without the module no packets are filtered
@@ -76,7 +76,7 @@ func switchFiltering(_ context.Context, s *scene) finding {
 	return finding{want: "0", got: got}
 }
 
-func podMTU(_ context.Context, s *scene) finding {
+func probePodMTU(_ context.Context, s *scene) finding {
 	want := strconv.Itoa(s.podMTU())
 	if t := s.want.tunnel; t != nil && t.routed {
 		want = strconv.Itoa(s.inst.Spec.Lab.MTU)
@@ -91,9 +91,10 @@ func podMTU(_ context.Context, s *scene) finding {
 	return comparePlaces(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })
 }
 
-// deviceFeatures checks the segmentation and aggregation features of every device but the loopbacks and dummies. If they must be
-// off and a device cannot disable them, as a macvlan, it must limit super-packets to one segment.
-func deviceFeatures(_ context.Context, s *scene) finding {
+// probeDeviceFeatures checks the segmentation and aggregation features of every device but the loopbacks and dummies. If
+// they must be off, a device that cannot switch them off, such as a macvlan, must limit super-packets to one
+// segment.
+func probeDeviceFeatures(_ context.Context, s *scene) finding {
 	var on []string
 	total := 0
 	for _, host := range s.inst.Hosts() {
@@ -104,7 +105,7 @@ func deviceFeatures(_ context.Context, s *scene) finding {
 			features, err := h.Segmentation(d.Name)
 			total++
 			if want, said := s.receiveFeatures(host, d); said && err == nil {
-				if got := strings.Join(features, ","); got != want && !(want == "" && allSend(features)) {
+				if got := strings.Join(features, ","); got != want && !(want == "" && areSendFeatures(features)) {
 					on = append(on, fmt.Sprintf("%s of %s (%s instead of %s)", d.Name, host.Name, got, want))
 				}
 				return nil
@@ -128,8 +129,8 @@ func deviceFeatures(_ context.Context, s *scene) finding {
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
 }
 
-// receiveFeatures returns the receive features that must be on at device d of a host that merges frames: "" unless d is a NIC or
-// the tunnel device. The second result is false for a host that does not merge frames.
+// receiveFeatures returns the receive features that must be on at device d of a host. They are "" unless d is a NIC
+// or the tunnel device. The second result is false if the host does not merge frames.
 func (s *scene) receiveFeatures(host *lab.Host, d link.Device) (string, bool) {
 	node := slices.ContainsFunc(s.inst.Nodes, func(n *lab.Node) bool { return n.NS == host.NS })
 	switched := s.want.isSwitched() && slices.ContainsFunc(s.allPods(), func(p *lab.Pod) bool { return &p.Host == host })
@@ -146,13 +147,13 @@ func (s *scene) receiveFeatures(host *lab.Host, d link.Device) (string, bool) {
 	return "rx-gro", true
 }
 
-// allSend reports whether all features are for sending, by their names.
-func allSend(features []string) bool {
+// areSendFeatures reports whether all features are for sending, by their names.
+func areSendFeatures(features []string) bool {
 	return !slices.ContainsFunc(features, func(f string) bool { return !strings.HasPrefix(f, "tx-") })
 }
 
-// superPackets checks the largest super-packet that each device but the loopbacks and dummies may send.
-func superPackets(_ context.Context, s *scene) finding {
+// probeSuperPackets checks the largest super-packet that each device but the loopbacks and dummies may send.
+func probeSuperPackets(_ context.Context, s *scene) finding {
 	return comparePlaces(strconv.Itoa(lab.BigTCP), s.inst.Hosts(), func(h *lab.Host) string { return h.Name }, func(h *lab.Host) (string, error) {
 		var sizes []string
 		err := eachDevice(h.NS, func(_ *link.Handle, d link.Device) error {
@@ -165,9 +166,9 @@ func superPackets(_ context.Context, s *scene) finding {
 	})
 }
 
-// receiveSteering checks to which CPUs each device steers its receive work: those of its host if the host is steered, otherwise
-// none. It omits the dummy device of kube-proxy, which receives nothing.
-func receiveSteering(_ context.Context, s *scene) finding {
+// probeReceiveSteering checks to which CPUs each device steers its receive work. If the host is steered, these must be
+// its own CPUs, otherwise none. It omits the dummy device of kube-proxy, which receives nothing.
+func probeReceiveSteering(_ context.Context, s *scene) finding {
 	var wrong []string
 	want := "none"
 	for _, host := range s.inst.Distinct() {
@@ -191,7 +192,7 @@ func receiveSteering(_ context.Context, s *scene) finding {
 	return finding{want: want, got: want}
 }
 
-func podGateway(_ context.Context, s *scene) finding {
+func probePodGateway(_ context.Context, s *scene) finding {
 	want := "via the gateway"
 	return comparePlaces(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		list, err := routesIn(p.NS)
@@ -221,12 +222,12 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	case x.Attach.Gateway == dataplane.RangeAddress:
 		return n.PodCIDR.Masked().Addr()
 	}
-	return firstOf(n.PodCIDR)
+	return firstAddr(n.PodCIDR)
 }
 
-// gatewayMAC checks the client's neighbour entry for its gateway. If a device of the node has the gateway's address, the
+// probeGatewayMAC checks the client's neighbour entry for its gateway. If a device of the node has the gateway's address, the
 // entry must have the MAC address of that device.
-func gatewayMAC(_ context.Context, s *scene) finding {
+func probeGatewayMAC(_ context.Context, s *scene) finding {
 	pod := s.podAt(0, 0)
 	want := calicoMAC
 	if s.want.Attach.Gateway != dataplane.LinkLocal {
@@ -235,7 +236,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 			holder = pod.HostDevice
 		}
 		if s.want.plugged {
-			holder = holderOf(pod.Node.NS, s.want.gatewayOf(pod.Node), holder)
+			holder = deviceWithAddr(pod.Node.NS, s.want.gatewayOf(pod.Node), holder)
 		}
 		d, err := link.DeviceIn(pod.Node.NS, holder)
 		if err != nil {
@@ -264,9 +265,10 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 	return finding{want: want, got: "no entry"}
 }
 
-// holderOf returns the name of the first device of a namespace that has addr. It returns usual if no device has addr, or
-// if the name begins with "veth": the node's end of each pod's veth may have addr.
-func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
+// deviceWithAddr returns the name of the first device of a namespace that has addr. It returns usual if no device has
+// addr. It also returns usual if the name begins with "veth", because the node's end of each pod's veth may have
+// addr.
+func deviceWithAddr(ns *netns.NS, addr netip.Addr, usual string) string {
 	name := ""
 	err := eachDevice(ns, func(_ *link.Handle, d link.Device) error {
 		if name == "" && slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == addr }) {
@@ -281,21 +283,21 @@ func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 	return name
 }
 
-func proxyARP(_ context.Context, s *scene) finding {
+func probeProxyARP(_ context.Context, s *scene) finding {
 	return comparePlaces("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		return netns.GetSysctl(p.Node.NS, s.want.sysctlName("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
 	})
 }
 
-func hostMAC(_ context.Context, s *scene) finding {
+func probeHostMAC(_ context.Context, s *scene) finding {
 	return comparePlaces(s.want.Attach.HostMAC, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		d, err := link.DeviceIn(p.Node.NS, p.HostDevice)
 		return d.MAC.String(), err
 	})
 }
 
-// netkitPair checks both ends of each pod's netkit pair.
-func netkitPair(_ context.Context, s *scene) finding {
+// probeNetkitPairs checks both ends of each pod's netkit pair.
+func probeNetkitPairs(_ context.Context, s *scene) finding {
 	const want = "netkit without MAC, netkit without MAC"
 	return comparePlaces(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		inPod, err := link.DeviceIn(p.NS, nic)
@@ -313,7 +315,7 @@ func netkitPair(_ context.Context, s *scene) finding {
 	})
 }
 
-func bridgePorts(bridge string) inspection {
+func bridgePortsProbe(bridge string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return comparePlaces(bridge, s.allPods(), podName, func(p *lab.Pod) (string, error) {
 			d, err := link.DeviceIn(p.Node.NS, p.HostDevice)
@@ -325,7 +327,7 @@ func bridgePorts(bridge string) inspection {
 	}
 }
 
-func tunnelDevice(t *tunnel) inspection {
+func tunnelDeviceProbe(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		describe := func(d link.Device) string {
 			switch {
@@ -360,19 +362,19 @@ func tunnelDevice(t *tunnel) inspection {
 	}
 }
 
-// tunnelForwarding returns a probe that requires one permanent forwarding entry for each other node, or none if the
-// outer address comes with each packet.
-func tunnelForwarding(t *tunnel) inspection {
-	return tunnelEntries(t, !t.external, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
+// tunnelForwardingProbe returns a probe that requires one permanent forwarding entry for each other node. It requires
+// none if the outer address comes with each packet.
+func tunnelForwardingProbe(t *tunnel) inspection {
+	return tunnelEntriesProbe(t, !t.external, (*link.Handle).Forwarding, func(n *lab.Node) netip.Addr { return n.Addr })
 }
 
-// tunnelNeighbours returns a probe that requires one permanent neighbour entry for each other node, or none if routes
-// set the outer address.
-func tunnelNeighbours(t *tunnel) inspection {
-	return tunnelEntries(t, !t.routed, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
+// tunnelNeighboursProbe returns a probe that requires one permanent neighbour entry for each other node. It requires
+// none if routes set the outer address.
+func tunnelNeighboursProbe(t *tunnel) inspection {
+	return tunnelEntriesProbe(t, !t.routed, (*link.Handle).Neighbours, func(n *lab.Node) netip.Addr { return n.TunnelAddr })
 }
 
-func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) inspection {
+func tunnelEntriesProbe(t *tunnel, some bool, list func(*link.Handle, string) ([]link.Neighbour, error), key func(*lab.Node) netip.Addr) inspection {
 	want := "none"
 	if some {
 		want = "a permanent one for each other node"
@@ -414,7 +416,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 // isNoise reports whether IPv6 hosts send to a without being asked: a is multicast or IPv6 link-local.
 func isNoise(a netip.Addr) bool { return a.IsMulticast() || a.Is6() && a.IsLinkLocalUnicast() }
 
-func blackholeRoute(protocol int) inspection {
+func blackholeRouteProbe(protocol int) inspection {
 	return func(_ context.Context, s *scene) finding {
 		want := fmt.Sprintf("blackhole proto %d", protocol)
 		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -432,8 +434,8 @@ func blackholeRoute(protocol int) inspection {
 	}
 }
 
-// leadsTo reports whether a route leads to the pods of n. With shared, it reports whether the route leads to the pods of
-// all nodes.
+// leadsTo reports whether a route leads to the pods of n. If shared is true, the route must lead to the pods of all
+// nodes.
 func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	if shared {
 		return r.To == s.inst.Spec.Nodes[0].Cluster
@@ -441,7 +443,7 @@ func (s *scene) leadsTo(r link.Route, n *lab.Node, shared bool) bool {
 	return n.PodCIDR.Contains(r.To.Addr())
 }
 
-func remoteRoute(_ context.Context, s *scene) finding {
+func probeRemoteRoute(_ context.Context, s *scene) finding {
 	want := s.want.Remote
 	describe := func(device string, onLink bool, protocol int) string {
 		text := "dev " + device
@@ -470,10 +472,10 @@ func remoteRoute(_ context.Context, s *scene) finding {
 	})
 }
 
-// podRules checks that each node has exactly these routing rules: one for packets to each of its pods, and one for marked
-// packets. If pods have their own routing table, also one for packets from each pod and one for packets from each
-// additional interface.
-func podRules(_ context.Context, s *scene) finding {
+// probePodRules checks that each node has exactly the expected routing rules. One is for packets to each of its pods,
+// and one for marked packets. If pods have their own routing table, there is also one for packets from each pod and
+// from each additional interface.
+func probePodRules(_ context.Context, s *scene) finding {
 	want, table := "one for each pod at 512, one for the mark at 1024", s.want.PodTable
 	if table != 0 {
 		want += ", one for each pod at 1536, one for the interface at 32765"

@@ -44,11 +44,11 @@ func conntrackProbe(path plan.Path, want, got func(*scene, *trial) string) inspe
 	}
 }
 
-func always(text string) func(*scene, *trial) string {
+func constantText(text string) func(*scene, *trial) string {
 	return func(*scene, *trial) string { return text }
 }
 
-func exchangeAnswered(path plan.Path) inspection {
+func exchangeProbe(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "both answered"
 		t := s.trials[path]
@@ -62,9 +62,9 @@ func exchangeAnswered(path plan.Path) inspection {
 	}
 }
 
-// refusedExchange returns a probe of the exchange that tryRefused made for the check with this kind and path. It requires that the
-// client got no answer although a server listened.
-func refusedExchange(kind string, path plan.Path) inspection {
+// refusalProbe returns a probe of the exchange that tryRefused made for the check with this kind and path. It requires that
+// the client got no answer although a server listened.
+func refusalProbe(kind string, path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "no answer"
 		switch o := s.refusals[check{kind: kind, path: path}.id()]; {
@@ -77,9 +77,9 @@ func refusedExchange(kind string, path plan.Path) inspection {
 	}
 }
 
-// sourceAddresses returns a probe that compares the client addresses that the server saw over TCP and UDP with the expected
-// ones.
-func sourceAddresses(path plan.Path, who [2]dataplane.Client) inspection {
+// sourceAddressesProbe returns a probe of the client addresses that the server saw over TCP and UDP. The argument who has the
+// expected clients, TCP first.
+func sourceAddressesProbe(path plan.Path, who [2]dataplane.Client) inspection {
 	both := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
 			return fmt.Sprintf("tcp %s, udp %s", s.describeAddr(tcp), s.describeAddr(udp))
@@ -87,14 +87,16 @@ func sourceAddresses(path plan.Path, who [2]dataplane.Client) inspection {
 		return s.describeAddr(tcp)
 	}
 	return trialProbe(path,
-		func(s *scene, t *trial) string { return both(s, s.clientSeen(t, who[0]), s.clientSeen(t, who[1])) },
+		func(s *scene, t *trial) string {
+			return both(s, s.expectedClientAddr(t, who[0]), s.expectedClientAddr(t, who[1]))
+		},
 		func(s *scene, t *trial) string {
 			return both(s, t.tcp.seen.Addr().Unmap(), t.udp.seen.Addr().Unmap())
 		})
 }
 
-// clientSeen returns the address that a backend must see as the client of a trial, according to the expectation who.
-func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
+// expectedClientAddr returns the address that a backend must see as the client of a trial, according to the expectation who.
+func (s *scene) expectedClientAddr(t *trial, who dataplane.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
 	case dataplane.NodeAddress:
@@ -102,7 +104,7 @@ func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
 	case dataplane.TunnelEnd:
 		return node.TunnelAddr
 	case dataplane.FirstOfRange:
-		return firstOf(node.PodCIDR)
+		return firstAddr(node.PodCIDR)
 	case dataplane.OfRange:
 		return node.PodCIDR.Masked().Addr()
 	default:
@@ -110,9 +112,9 @@ func (s *scene) clientSeen(t *trial, who dataplane.Client) netip.Addr {
 	}
 }
 
-// entryTranslation returns a probe that requires that only the first node on the path translates the dialled address to the
-// server's.
-func entryTranslation(path plan.Path) inspection {
+// entryTranslationProbe returns a probe of the node that translates the dialled address to the server's. It must be the
+// first node on the path, and no other.
+func entryTranslationProbe(path plan.Path) inspection {
 	return conntrackProbe(path, func(s *scene, t *trial) string {
 		real := netip.AddrPortFrom(t.server.Addr, t.listen)
 		return fmt.Sprintf("%s: %s is %s", s.inst.Nodes[t.entry].Name, t.dial, real)
@@ -132,10 +134,10 @@ func dialTranslations(s *scene, t *trial) string {
 	return joinDistinct(found, "none")
 }
 
-// hiddenVIP returns a probe that requires that no packet on the wire or to the backend has the dialled address. For an external
-// client it does not check the wire, which has the address of the node port or load balancer.
-func hiddenVIP(path plan.Path) inspection {
-	return trialProbe(path, always("nowhere"), func(s *scene, t *trial) string {
+// hiddenVIPProbe returns a probe that requires that no packet on the wire or to the backend has the dialled address. For
+// an external client it does not check the wire. There, packets have the address of the node port or load balancer.
+func hiddenVIPProbe(path plan.Path) inspection {
+	return trialProbe(path, constantText("nowhere"), func(s *scene, t *trial) string {
 		var where []string
 		for _, f := range t.wire {
 			ip := f.Innermost().IP
@@ -160,8 +162,8 @@ func hiddenVIP(path plan.Path) inspection {
 	})
 }
 
-func ttlLeft(path plan.Path, want int) inspection {
-	return trialProbe(path, always(strconv.Itoa(want)), func(_ *scene, t *trial) string {
+func ttlProbe(path plan.Path, want int) inspection {
+	return trialProbe(path, constantText(strconv.Itoa(want)), func(_ *scene, t *trial) string {
 		var ttls []string
 		for _, f := range t.backend {
 			if t.goesToServer(&f) {
@@ -172,9 +174,9 @@ func ttlLeft(path plan.Path, want int) inspection {
 	})
 }
 
-// innerTracked returns a probe of the nodes that have a conntrack entry for the connection between the pods. With yes,
+// innerTrackingProbe returns a probe of the nodes that have a conntrack entry for the connection between the pods. With yes,
 // both nodes must have it, otherwise none.
-func innerTracked(path plan.Path, yes bool) inspection {
+func innerTrackingProbe(path plan.Path, yes bool) inspection {
 	return conntrackProbe(path,
 		func(s *scene, t *trial) string {
 			names := []string{s.inst.Nodes[t.from].Name, s.inst.Nodes[t.to].Name}
@@ -198,16 +200,16 @@ func innerTracked(path plan.Path, yes bool) inspection {
 		})
 }
 
-// connectionMark returns a probe of the connection's mark on the first node that the client's packets pass.
-func connectionMark(path plan.Path, mark uint32) inspection {
-	return conntrackProbe(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
+// connectionMarkProbe returns a probe of the connection's mark on the first node that the client's packets pass.
+func connectionMarkProbe(path plan.Path, mark uint32) inspection {
+	return conntrackProbe(path, constantText(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
 		return joinDistinct(t.entryTexts(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
 	})
 }
 
-// connectionLabels returns a probe of the connection's labels on all nodes.
-func connectionLabels(path plan.Path, label int) inspection {
-	return conntrackProbe(path, always(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
+// connectionLabelsProbe returns a probe of the connection's labels on all nodes.
+func connectionLabelsProbe(path plan.Path, label int) inspection {
+	return conntrackProbe(path, constantText(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
 		return joinDistinct(t.entryTexts(s.tracks, func(e conntrack.Entry) string { return fmt.Sprint(e.Labels.Numbers()) }), "not tracked")
 	})
 }
@@ -224,10 +226,10 @@ func (t *trial) entryTexts(nodes [][]conntrack.Entry, describe func(conntrack.En
 	return all
 }
 
-// outerTracked returns a probe of the conntrack entries for the tunnel's packets: their nodes, their directions, and
-// whether they saw a reply. The source ports of VXLAN differ in each direction, so no entry sees a reply. WireGuard
-// uses the same two ports in both directions, and the client's node sends first.
-func outerTracked(path plan.Path, tunnel *tunnel) inspection {
+// outerTrackingProbe returns a probe of the conntrack entries for the tunnel's packets. It checks their nodes, their
+// directions, and whether they saw a reply. The source ports of VXLAN differ in each direction, so no entry sees a
+// reply. WireGuard uses the same two ports in both directions, and the client's node sends first.
+func outerTrackingProbe(path plan.Path, tunnel *tunnel) inspection {
 	return conntrackProbe(path,
 		func(s *scene, _ *trial) string {
 			var all []string
@@ -249,14 +251,14 @@ func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 			}
 			for i, entries := range s.tracks {
 				for _, e := range conntrack.Select(entries, q) {
-					all = append(all, outerEntry(s.inst.Nodes[i], e))
+					all = append(all, outerEntryText(s.inst.Nodes[i], e))
 				}
 			}
 			return joinDistinct(all, "none")
 		})
 }
 
-func outerEntry(n *lab.Node, e conntrack.Entry) string {
+func outerEntryText(n *lab.Node, e conntrack.Entry) string {
 	text := n.Name + " in"
 	if e.Original.Source == n.Addr {
 		text = n.Name + " out"

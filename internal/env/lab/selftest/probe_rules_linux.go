@@ -19,9 +19,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// policyCounters returns a probe that connects pods of two nodes and checks the counters in the chain of the pod on one node. New
-// packets must reach the rule that names profile. If the connection is tracked, a rule must accept established packets.
-func policyCounters(node int, chain, profile string, tracked bool) inspection {
+// policyCountersProbe returns a probe that connects pods of two nodes. It checks the counters in the chain of the pod on
+// one node. New packets must reach the rule that names profile. If the connection is tracked, a rule must accept
+// established packets.
+func policyCountersProbe(node int, chain, profile string, tracked bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const both, onlyNew = "new and established packets", "new packets only"
 		want := both
@@ -53,9 +54,9 @@ func policyCounters(node int, chain, profile string, tracked bool) inspection {
 	}
 }
 
-// firewallCounters returns a probe that connects pods of two nodes and checks kube-router's chain of the pod on one node. New
-// packets must be marked there, and its first rule must accept established packets.
-func firewallCounters(node int) inspection {
+// firewallCountersProbe returns a probe that connects pods of two nodes and checks kube-router's chain of the pod on one
+// node. New packets must be marked there, and its first rule must accept established packets.
+func firewallCountersProbe(node int) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "new and established packets"
 		rules, err := s.countedRules(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
@@ -78,8 +79,8 @@ func firewallCounters(node int) inspection {
 	}
 }
 
-// tunnelRule checks that each node has one routing rule, for packets of its pods.
-func tunnelRule(_ context.Context, s *scene) finding {
+// probeTunnelRule checks that each node has one routing rule, for packets of its pods.
+func probeTunnelRule(_ context.Context, s *scene) finding {
 	const want = "from its pods lookup 77"
 	return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		list, err := link.At(n.NS, (*link.Handle).Policy)
@@ -87,7 +88,7 @@ func tunnelRule(_ context.Context, s *scene) finding {
 	})
 }
 
-func noCountingRules(path plan.Path) inspection {
+func countingRulesProbe(path plan.Path) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "nothing"
 		rules, err := s.countedRules(ctx, s.inst.Nodes, "", path)
@@ -107,18 +108,18 @@ func noCountingRules(path plan.Path) inspection {
 // counted is a rule that counted packets.
 type counted struct{ place, rule string }
 
-// countedRules makes a TCP exchange on the path, and returns the rules of table ("" is all) whose counters changed
-// meanwhile. Other packets of the nodes count, too.
+// countedRules makes a TCP exchange on the path. It returns the rules whose counters changed meanwhile. table
+// limits them to one table, unless it is "". Other packets of the nodes count, too.
 func (s *scene) countedRules(ctx context.Context, nodes []*lab.Node, table string, path plan.Path) ([]counted, error) {
 	e, err := s.endsOf(path)
 	if err != nil {
 		return nil, err
 	}
-	return countedDuring(ctx, s, nodes, table, func() error { return s.exchangeTCP(ctx, e, question).err })
+	return rulesCountedDuring(ctx, s, nodes, table, func() error { return s.exchangeTCP(ctx, e, question).err })
 }
 
-// countedDuring runs do, and returns the nodes' rules whose counters changed meanwhile. It fails if do fails.
-func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table string, do func() error) ([]counted, error) {
+// rulesCountedDuring runs do, and returns the nodes' rules whose counters changed meanwhile. It fails if do fails.
+func rulesCountedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table string, do func() error) ([]counted, error) {
 	before := make([]map[string][]ipt.Counter, len(nodes))
 	var err error
 	for i, n := range nodes {
@@ -146,7 +147,8 @@ func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table strin
 	return list, nil
 }
 
-// ruleCounters returns the counters of a node's rules by table and chain; table is a name or "" for all.
+// ruleCounters returns the counters of a node's rules, by table and chain. table limits them to one table, unless
+// it is "".
 func (s *scene) ruleCounters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
 	tool, err := s.inst.Iptables()
 	if err != nil {
@@ -174,14 +176,14 @@ func (s *scene) ruleCounters(ctx context.Context, n *lab.Node, table string) (ma
 		}
 	}
 	if s.want.nft {
-		err = s.nftCounters(n, table, counters)
+		err = s.addNFTCounters(n, table, counters)
 	}
 	return counters, err
 }
 
-// nftCounters adds the counters of Calico's table, under the names of the chains in iptables. The text of a rule is its
+// addNFTCounters adds the counters of Calico's table, under the names of the chains in iptables. The text of a rule is its
 // verdict.
-func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt.Counter) error {
+func (s *scene) addNFTCounters(n *lab.Node, table string, counters map[string][]ipt.Counter) error {
 	list, err := nft.Counters(n.NS, nft.FamilyOf(s.want.ipv6), policy.TableCalico)
 	for _, k := range list {
 		layer, chain, _ := strings.Cut(k.Chain, "-")
@@ -194,9 +196,9 @@ func (s *scene) nftCounters(n *lab.Node, table string, counters map[string][]ipt
 	return err
 }
 
-// proxyNFT checks that kube-proxy's nftables map has the Services of the lab on each node, and that iptables has no
+// probeProxyNFT checks that kube-proxy's nftables map has the Services of the lab on each node. iptables must have no
 // chains of Services.
-func proxyNFT(ctx context.Context, s *scene) finding {
+func probeProxyNFT(ctx context.Context, s *scene) finding {
 	ports := 0
 	for _, svc := range s.inst.Spec.Services {
 		if len(svc.Backends) == 0 {
@@ -216,13 +218,13 @@ func proxyNFT(ctx context.Context, s *scene) finding {
 		if err != nil {
 			return "", err
 		}
-		chains, err := s.serviceChains(ctx, n)
+		chains, err := s.countServiceChains(ctx, n)
 		return fmt.Sprintf("%d in the map, %d chains in iptables", entries, chains), err
 	})
 }
 
-// serviceChains returns the number of iptables chains of Services on a node.
-func (s *scene) serviceChains(ctx context.Context, n *lab.Node) (int, error) {
+// countServiceChains returns the number of iptables chains of Services on a node.
+func (s *scene) countServiceChains(ctx context.Context, n *lab.Node) (int, error) {
 	counters, err := s.ruleCounters(ctx, n, "nat")
 	maps.DeleteFunc(counters, func(place string, _ []ipt.Counter) bool { return !strings.HasPrefix(place, "nat KUBE-SVC-") })
 	return len(counters), err
@@ -240,9 +242,10 @@ func (x expectation) deniedPaths() []plan.Path {
 	})
 }
 
-// walkedPolicies returns a probe that counts the policies to whose chains the pod's chain jumps for a new connection between pods
-// of two nodes. It requires the number of policies that select the pod, because only the last one accepts.
-func walkedPolicies(node int, chain string) inspection {
+// walkedPoliciesProbe returns a probe that makes a new connection between pods of two nodes. It counts the policies to
+// whose chains the pod's chain jumps. All policies that select the pod must be counted, because only the last one
+// accepts.
+func walkedPoliciesProbe(node int, chain string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)
 		rules, err := s.countedRules(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)

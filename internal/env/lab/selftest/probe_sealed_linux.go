@@ -26,14 +26,14 @@ func (x expectation) isSealed() bool { return x.tunnel != nil && x.tunnel.sealed
 // length are visible.
 func sealedChecks(t *tunnel, path plan.Path) []check {
 	return []check{
-		{"wire", path, "the carrier of packets between nodes", sealedCarriers(path, t)},
-		{"wire.clear", path, "the frames with a readable pod address", inClear(path)},
-		{"wire.addresses", path, "the addresses on the wire", wireAddresses(path, t)},
-		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", sealedLength(path)},
-		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
-		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
-		{"wire", dataplane.PodHostCross, "what crosses the wire", wireCarriers(dataplane.PodHostCross, "plain")},
-		{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)},
+		{"wire", path, "the carrier of packets between nodes", sealedCarriersProbe(path, t)},
+		{"wire.clear", path, "the frames with a readable pod address", clearFramesProbe(path)},
+		{"wire.addresses", path, "the addresses on the wire", wireAddressesProbe(path, t)},
+		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", sealedLengthProbe(path)},
+		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", probeLargestFrame},
+		{"wire.mac", path, "the source MAC address on the wire", wireMACProbe(path)},
+		{"wire", dataplane.PodHostCross, "what crosses the wire", wireCarriersProbe(dataplane.PodHostCross, "plain")},
+		{"conntrack.outer", path, "the entries for packets of the tunnel", outerTrackingProbe(path, t)},
 	}
 }
 
@@ -49,11 +49,11 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	})
 }
 
-// outerAddr returns the outer address of a node in a tunnel that encrypts: the gateway of its pods with IPsec, otherwise the
-// node's own address.
+// outerAddr returns the outer address of a node in a tunnel that encrypts. With IPsec this is the gateway of the
+// node's pods, otherwise the node's own address.
 func (t *tunnel) outerAddr(n *lab.Node) netip.Addr {
 	if t.esp {
-		return firstOf(n.PodCIDR)
+		return firstAddr(n.PodCIDR)
 	}
 	return n.Addr
 }
@@ -77,8 +77,8 @@ func (t *tunnel) sealedCarrier() string {
 	return fmt.Sprintf("udp %d", t.port)
 }
 
-// bareFrames returns the frames with a pod's address in any readable header.
-func (s *scene) bareFrames(frames []capture.Frame) []capture.Frame {
+// readableFrames returns the frames with a pod's address in any readable header.
+func (s *scene) readableFrames(frames []capture.Frame) []capture.Frame {
 	pods := s.allPods()
 	var list []capture.Frame
 	for _, f := range frames {
@@ -108,7 +108,7 @@ func (s *scene) outboundFrames(t *trial) []capture.Frame {
 	return list
 }
 
-func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
+func sealedCarriersProbe(path plan.Path, tunnel *tunnel) inspection {
 	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			by := tunnel.sealedCarrier() + " from "
@@ -124,15 +124,15 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 		})
 }
 
-func inClear(path plan.Path) inspection {
-	return trialProbe(path, always("none"), func(_ *scene, t *trial) string {
+func clearFramesProbe(path plan.Path) inspection {
+	return trialProbe(path, constantText("none"), func(_ *scene, t *trial) string {
 		return joinDistinct(each.Of(t.bare, frameAddresses), "none")
 	})
 }
 
-// sealedLength returns a probe of the length of the longest frame to the server. That frame has the datagram that fills
+// sealedLengthProbe returns a probe of the length of the longest frame to the server. That frame has the datagram that fills
 // the path's MTU.
-func sealedLength(path plan.Path) inspection {
+func sealedLengthProbe(path plan.Path) inspection {
 	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			length := s.pathMTU() + s.want.tunnel.inside
@@ -143,7 +143,7 @@ func sealedLength(path plan.Path) inspection {
 				// A packet with a route is padded by the kernel up to the MTU of that route, which is the wire's.
 				length = (length + 15) &^ 15
 			}
-			return strconv.Itoa(length + wireGuardOverhead + s.ipUDPHeaders() + ethernetHeader)
+			return strconv.Itoa(length + wireGuardOverhead + s.ipUDPHeaderLength() + ethernetHeader)
 		},
 		func(s *scene, t *trial) string {
 			longest, suffix := 0, ""
@@ -157,13 +157,14 @@ func sealedLength(path plan.Path) inspection {
 		})
 }
 
-// espLength returns the length of an IPv4 packet of ESP with AES-GCM in tunnel mode, in bytes: 20 of IP, 8 of ESP, 8 of
-// IV, the inner packet with 2 more bytes rounded up to a multiple of 4, and 16 of authenticator.
+// espLength returns the length of an IPv4 packet of ESP with AES-GCM in tunnel mode, in bytes. inner is the length
+// of the packet in it. IP takes 20 bytes, ESP 8, the IV 8 and the authenticator 16. The inner packet and 2 more
+// bytes are padded to a multiple of 4.
 func espLength(inner int) int { return 20 + 8 + 8 + (inner+2+3)&^3 + 16 }
 
-// ipsecStates checks that each node has exactly the IPsec states to and from each other node, and the policies for
-// them.
-func ipsecStates(_ context.Context, s *scene) finding {
+// probeIPsecStates checks that each node has exactly the expected IPsec states and policies. These are states to and
+// from each other node, and the policies for them.
+func probeIPsecStates(_ context.Context, s *scene) finding {
 	const want = "a state each way for each other node, and policies"
 	return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		found, err := link.At(n.NS, (*link.Handle).XFRM)
@@ -171,12 +172,12 @@ func ipsecStates(_ context.Context, s *scene) finding {
 			return "", err
 		}
 		expected := []string{"policy dir out 0.0.0.0/0 mark 0xe00/0xf00", "policy dir fwd 0.0.0.0/0 mark any", "policy dir in 0.0.0.0/0 mark any"}
-		here := firstOf(n.PodCIDR)
+		here := firstAddr(n.PodCIDR)
 		for i, other := range s.inst.Nodes {
 			if other == n {
 				continue
 			}
-			there, number := firstOf(other.PodCIDR), i+1
+			there, number := firstAddr(other.PodCIDR), i+1
 			out := fmt.Sprintf("mark %#x/0xffffff00", number<<16|0x3e00)
 			expected = append(expected,
 				fmt.Sprintf("state %s > %s spi 3 %s rfc4106(gcm(aes))", here, there, out),
@@ -192,9 +193,9 @@ func ipsecStates(_ context.Context, s *scene) finding {
 	})
 }
 
-// tunnelPeers returns a probe that requires that each node has every other node as a WireGuard peer, with its address,
-// port and allowed ranges, and no other peer.
-func tunnelPeers(t *tunnel) inspection {
+// tunnelPeersProbe returns a probe of the WireGuard peers of each node. Every other node must be a peer with its
+// address, port and allowed ranges. There must be no other peer.
+func tunnelPeersProbe(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		const want = "each other node at its address and port, for its pods and tunnels"
 		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
@@ -231,8 +232,8 @@ func tunnelPeers(t *tunnel) inspection {
 	}
 }
 
-// routingRules returns a probe that compares the routing rules of each node with want.
-func routingRules(want string) inspection {
+// routingRulesProbe returns a probe that compares the routing rules of each node with want.
+func routingRulesProbe(want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			list, err := link.At(n.NS, (*link.Handle).Policy)

@@ -19,8 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// serviceChecks returns the checks of the Services for self-tests: without endpoints, with session affinity, and with
-// several backends of which one is removed.
+// serviceChecks returns the checks of the Services for self-tests. One Service has no endpoints, one has session
+// affinity, and one has several backends of which one is removed.
 func serviceChecks(x expectation) []check {
 	if !x.callsServices() {
 		return nil
@@ -31,15 +31,15 @@ func serviceChecks(x expectation) []check {
 	}
 	var list []check
 	if x.Programs != nil && x.Programs.Maglev && !x.local {
-		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: maglevChoices})
+		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: probeMaglevChoices})
 	}
 	return append(list, []check{
-		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unservedOutcome("udp")},
-		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unservedOutcome("tcp")},
-		{kind: "sticky", what: "the backends of " + client + " of a Service with session affinity", probe: stickyBackends},
-		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: evenShares},
+		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unservedProbe("udp")},
+		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unservedProbe("tcp")},
+		{kind: "sticky", what: "the backends of " + client + " of a Service with session affinity", probe: probeStickyBackends},
+		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: probeEvenShares},
 		// The last check, because it changes the Service.
-		{kind: "shared.removed", what: "the backends of connections after one backend was removed", probe: removedBackend},
+		{kind: "shared.removed", what: "the backends of connections after one backend was removed", probe: probeRemovedBackend},
 	}...)
 }
 
@@ -50,8 +50,8 @@ const (
 	routedOn      = "not refused, but sent on"
 )
 
-// refusals are the texts of errors when a call is refused at once: by an ICMP message, by rules of the client's node, or
-// by programs at the client's socket.
+// refusals are the texts of errors when a call is refused at once. An ICMP message, rules of the client's node, or
+// programs at the client's socket can refuse it.
 var refusals = []string{"connection refused", "operation not permitted", "no route to host"}
 
 // callsServices reports whether pods call the Services for self-tests. With bridge-netfilter=off they do not, because
@@ -61,8 +61,8 @@ func (x expectation) callsServices() bool {
 	return x.testServices && ok && !x.unfiltered
 }
 
-// unservedBy returns the expected outcome of a call to a Service without endpoints.
-func (x expectation) unservedBy(network string) string {
+// expectedUnserved returns the expected outcome of a call to a Service without endpoints.
+func (x expectation) expectedUnserved(network string) string {
 	if network == "udp" && x.Programs != nil && x.Programs.Mute {
 		return silence
 	}
@@ -72,10 +72,10 @@ func (x expectation) unservedBy(network string) string {
 	return refusedAtOnce
 }
 
-// unservedOutcome returns a probe of the outcome of a call to the Service without endpoints.
-func unservedOutcome(network string) inspection {
+// unservedProbe returns a probe of the outcome of a call to the Service without endpoints.
+func unservedProbe(network string) inspection {
 	return func(_ context.Context, s *scene) finding {
-		want, err := s.want.unservedBy(network), s.unserved[network]
+		want, err := s.want.expectedUnserved(network), s.unserved[network]
 		switch {
 		case err == nil:
 			return finding{want: want, got: "answered"}
@@ -90,8 +90,9 @@ func unservedOutcome(network string) inspection {
 	}
 }
 
-// callUnserved calls the Service without endpoints and records the errors. It must run before all other traffic: a node
-// limits the ICMP messages to a host, and sends none for a second after a redirect. A pod that calls itself causes one.
+// callUnserved calls the Service without endpoints and records the errors. It must run before all other traffic. A
+// node limits the ICMP messages to a host, and sends none for a second after a redirect. A pod that calls itself
+// causes a redirect.
 func (s *scene) callUnserved(ctx context.Context) {
 	if !s.want.callsServices() {
 		return
@@ -112,12 +113,12 @@ func (s *scene) callUnserved(ctx context.Context) {
 // datagram of a UDP call, which may be lost. It waits longer if a refusal is expected than if no answer is.
 func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
 	timeout := 2 * s.patience.next
-	if s.want.unservedBy(network) != refusedAtOnce {
+	if s.want.expectedUnserved(network) != refusedAtOnce {
 		timeout = impatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, err := s.dialTest(ctx, network, s.inst.Service(lab.NoneService))
+	conn, err := s.dialService(ctx, network, s.inst.Service(lab.NoneService))
 	if err != nil {
 		return err
 	}
@@ -140,8 +141,8 @@ func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error 
 	return err
 }
 
-// dialTest connects from the client's pod to a Service.
-func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) (net.Conn, error) {
+// dialService connects from the client's pod to a Service.
+func (s *scene) dialService(ctx context.Context, network string, svc *lab.Service) (net.Conn, error) {
 	if svc.VIP.Is6() {
 		network += "6"
 	} else {
@@ -154,9 +155,9 @@ func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) 
 // backend.
 const serviceCalls = 60
 
-// stickyBackends checks that all calls to a Service with session affinity reach one backend. Calls within AffinityAfter of the
-// first do not count.
-func stickyBackends(ctx context.Context, s *scene) finding {
+// probeStickyBackends checks that all calls to a Service with session affinity reach one backend. Calls within AffinityAfter
+// of the first do not count.
+func probeStickyBackends(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
 	for began := time.Now(); time.Since(began) < s.want.AffinityAfter; {
@@ -174,9 +175,9 @@ func stickyBackends(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: formatCounts(counts)}
 }
 
-// evenShares checks by a chi-squared test that the backends of a Service get even shares of calls. Random choices exceed the
-// bounds, which depend on the degrees of freedom, in one of a million runs.
-func evenShares(ctx context.Context, s *scene) finding {
+// probeEvenShares checks by a chi-squared test that the backends of a Service get even shares of calls. Random choices
+// exceed the bounds, which depend on the degrees of freedom, in one of a million runs.
+func probeEvenShares(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	want := fmt.Sprintf("all %d evenly", len(svc.Backends))
 	counts, err := s.countAnswers(ctx, svc, svc.Backends, serviceCalls)
@@ -203,9 +204,9 @@ func chiSquared(counts map[string]int, backends []*lab.Pod) float64 {
 	return sum
 }
 
-// removedBackend checks that after the last backend of a Service was removed, no call reaches it or times out, and all
-// others answer. Then it adds the backend again.
-func removedBackend(ctx context.Context, s *scene) finding {
+// probeRemovedBackend checks the calls to a Service after its last backend was removed. No call may reach that backend
+// or time out, and all others must answer. Then it adds the backend again.
+func probeRemovedBackend(ctx context.Context, s *scene) finding {
 	svc := s.inst.Service(lab.SharedService)
 	all := slices.Clone(svc.Backends)
 	left := all[:len(all)-1]
@@ -236,7 +237,8 @@ func (s *scene) setBackends(ctx context.Context, pods []*lab.Pod) error {
 	return s.inst.SetBackends(ctx, lab.SharedService, refs)
 }
 
-// formatCounts returns counts by pod as text, for example "12 x node-1/pod-2, 30 x node-2/pod-1".
+// formatCounts returns counts by pod as text, for example "12 x node-1/pod-2, 30 x node-2/pod-1". Without counts it
+// returns "none".
 func formatCounts(counts map[string]int) string {
 	var words []string
 	for name, n := range counts {
@@ -255,7 +257,7 @@ func (s *scene) countAnswers(ctx context.Context, svc *lab.Service, pods []*lab.
 	}
 	counts := map[string]int{}
 	for range calls {
-		name, err := s.whoAnswers(ctx, svc)
+		name, err := s.answeringPod(ctx, svc)
 		if err != nil {
 			return nil, fmt.Errorf("after %s: %w", formatCounts(counts), err)
 		}
@@ -289,19 +291,19 @@ func (s *scene) serveNames(ctx context.Context, pods []*lab.Pod, port uint16) (s
 	return stop, nil
 }
 
-func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error) {
+func (s *scene) answeringPod(ctx context.Context, svc *lab.Service) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience.next)
 	defer cancel()
-	conn, err := s.dialTest(ctx, "tcp", svc)
+	conn, err := s.dialService(ctx, "tcp", svc)
 	if err != nil {
 		return "", err
 	}
 	defer closeQuietly(conn)
-	return s.nameFrom(conn)
+	return s.readName(conn)
 }
 
-// nameFrom reads the name of the pod at the other end of conn.
-func (s *scene) nameFrom(conn net.Conn) (string, error) {
+// readName reads the name of the pod at the other end of conn.
+func (s *scene) readName(conn net.Conn) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(s.patience.next)); err != nil {
 		return "", err
 	}
@@ -315,10 +317,10 @@ const clients = 12
 // firstClientPort is the external client's first source port. Its ports are below the system's ephemeral ports.
 const firstClientPort = 20001
 
-// maglevChoices connects to the node port of both nodes from each of several source ports. It checks that both nodes choose
-// the same backend for a source port. With three backends, independent choices agree by chance in 1 of about 500,000
+// probeMaglevChoices connects to the node port of both nodes from each of several source ports. It checks that both nodes
+// choose the same backend for a source port. With three backends, independent choices agree by chance in 1 of about 500,000
 // runs.
-func maglevChoices(ctx context.Context, s *scene) finding {
+func probeMaglevChoices(ctx context.Context, s *scene) finding {
 	const want = "the same backend at both nodes"
 	svc := s.inst.Service(lab.SharedService)
 	stop, err := s.serveNames(ctx, svc.Backends, uint16(svc.TargetPort))
@@ -331,7 +333,7 @@ func maglevChoices(ctx context.Context, s *scene) finding {
 		var names [2]string
 		for node := range names {
 			at := netip.AddrPortFrom(s.inst.Nodes[node].Addr, uint16(svc.NodePort))
-			if names[node], err = s.fromOutside(ctx, firstClientPort+i, at); err != nil {
+			if names[node], err = s.callFromOutside(ctx, firstClientPort+i, at); err != nil {
 				return failedFinding(want, err)
 			}
 		}
@@ -345,9 +347,9 @@ func maglevChoices(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: want}
 }
 
-// fromOutside connects the external client from a source port to an address, and returns the name of the backend that
-// answers.
-func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (string, error) {
+// callFromOutside connects the external client from a source port to an address. It returns the name of the backend
+// that answers.
+func (s *scene) callFromOutside(ctx context.Context, from int, at netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience.next)
 	defer cancel()
 	d := net.Dialer{Control: sock.ReuseAddress, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.inst.External.Addr, uint16(from)))}
@@ -360,6 +362,6 @@ func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (s
 		return "", err
 	}
 	defer closeQuietly(conn)
-	name, err := s.nameFrom(conn)
+	name, err := s.readName(conn)
 	return name, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
 }

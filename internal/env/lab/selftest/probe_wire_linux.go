@@ -21,8 +21,8 @@ const bulk = 256 << 10
 // ethernetHeader is the length of an Ethernet header in bytes.
 const ethernetHeader = 14
 
-func wireCarriers(path plan.Path, want string) inspection {
-	return trialProbe(path, always(want), trialCarriers)
+func wireCarriersProbe(path plan.Path, want string) inspection {
+	return trialProbe(path, constantText(want), trialCarriers)
 }
 
 // trialCarriers returns the encapsulations of a trial's packets on the wire, each once.
@@ -43,7 +43,7 @@ func frameCarrier(f capture.Frame) string {
 	return "plain"
 }
 
-func wireAddresses(path plan.Path, tunnel *tunnel) inspection {
+func wireAddressesProbe(path plan.Path, tunnel *tunnel) inspection {
 	return trialProbe(path,
 		func(s *scene, t *trial) string {
 			inner := fmt.Sprintf("%s > %s", t.client.Addr, t.server.Addr)
@@ -69,9 +69,9 @@ func frameAddresses(f capture.Frame) string {
 	return text
 }
 
-// frameLength returns a probe of the frame with the datagram that fills the path's MTU: it must fill the underlay's
-// MTU, unfragmented.
-func frameLength(path plan.Path) inspection {
+// frameLengthProbe returns a probe of the frame with the datagram that fills the path's MTU. That frame must fill the
+// underlay's MTU, unfragmented.
+func frameLengthProbe(path plan.Path) inspection {
 	return trialProbe(path,
 		func(s *scene, _ *trial) string {
 			return strconv.Itoa(s.pathMTU() + s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family) + ethernetHeader)
@@ -92,10 +92,10 @@ func frameLength(path plan.Path) inspection {
 		})
 }
 
-// largestFrame checks the frames of a bulk transfer on the wire. With the NIC model "wire" or encryption, no frame may
+// probeLargestFrame checks the frames of a bulk transfer on the wire. With the NIC model "wire" or encryption, no frame may
 // exceed the underlay's MTU. With "ideal", larger frames must cross, unless the pods' MTU exceeds the path's.
-func largestFrame(ctx context.Context, s *scene) finding {
-	limit := s.fullFrame()
+func probeLargestFrame(ctx context.Context, s *scene) finding {
+	limit := s.maxFrameLength()
 	if s.want.long {
 		limit = 64 << 10
 	}
@@ -145,9 +145,9 @@ func (s *scene) transferBulk(ctx context.Context) (*trial, error) {
 	return t, t.tcp.err
 }
 
-// largestMerged makes a bulk transfer, and checks that the receiving pod gets merged frames.
-func largestMerged(ctx context.Context, s *scene) finding {
-	limit := s.fullFrame()
+// probeMergedFrames makes a bulk transfer, and checks that the receiving pod gets merged frames.
+func probeMergedFrames(ctx context.Context, s *scene) finding {
+	limit := s.maxFrameLength()
 	want := fmt.Sprintf("above %d", limit)
 	// Before a trial, a macvlan or ipvlan sends single segments, so they arrive one by one.
 	if d, err := link.DeviceIn(s.podAt(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
@@ -168,9 +168,9 @@ func largestMerged(ctx context.Context, s *scene) finding {
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > limit}
 }
 
-// wireMAC returns a probe of the source MAC address of frames to the server: that of the client's node, or of the client
-// if pods send with their own address.
-func wireMAC(path plan.Path) inspection {
+// wireMACProbe returns a probe of the source MAC address of frames to the server. It must be that of the client's node,
+// or of the client if pods send with their own address.
+func wireMACProbe(path plan.Path) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.err != nil {
@@ -191,16 +191,16 @@ func wireMAC(path plan.Path) inspection {
 				return failedFinding("that of "+owner.Name, err)
 			}
 			if below.MAC.String() == d.MAC.String() {
-				return finding{want: owner.Name + "'s own", got: macOf(d.MAC, below.MAC, node.Name)}
+				return finding{want: owner.Name + "'s own", got: macText(d.MAC, below.MAC, node.Name)}
 			}
 		}
 		var found []string
 		for _, f := range s.outboundFrames(t) {
 			if f.Ethernet != nil {
-				found = append(found, macOf(f.Ethernet.Source, d.MAC, owner.Name))
+				found = append(found, macText(f.Ethernet.Source, d.MAC, owner.Name))
 			}
 		}
-		return finding{want: macOf(d.MAC, d.MAC, owner.Name), got: joinDistinct(found, "nothing")}
+		return finding{want: macText(d.MAC, d.MAC, owner.Name), got: joinDistinct(found, "nothing")}
 	}
 }
 
@@ -212,9 +212,9 @@ func (s *scene) sendingDevice(path plan.Path, owner *lab.Host) string {
 	return nic
 }
 
-// leavingDevices returns a probe of the devices by which the first node on the path sends packets to the wire: the client's
-// node, or the node that the client entered.
-func leavingDevices(path plan.Path, want string) inspection {
+// leavingDevicesProbe returns a probe of the devices by which the first node on the path sends packets to the wire. This
+// is the client's node, or the node that an external client entered.
+func leavingDevicesProbe(path plan.Path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		t := s.trials[path]
 		if t == nil || t.server == nil {
@@ -241,7 +241,7 @@ func leavingDevices(path plan.Path, want string) inspection {
 	}
 }
 
-func macOf(mac, known net.HardwareAddr, owner string) string {
+func macText(mac, known net.HardwareAddr, owner string) string {
 	if mac.String() == known.String() {
 		return fmt.Sprintf("%s (%s)", mac, owner)
 	}

@@ -68,8 +68,8 @@ func referenceFile(dir, name string) string {
 	return "based-on: " + name + "\ncni:\n  timeout: 1m\n  bin: " + dir + "\n" + withReference(name, more, ranges)
 }
 
-// TestPodMTULeavesTheTunnel: a file that changes the MTU of pods changes nothing of its base's tunnel, whose self-test holds for
-// pods of a smaller and of a larger MTU.
+// TestPodMTULeavesTheTunnel: a file that changes the MTU of pods changes nothing of its base's tunnel, whose self-test holds
+// for pods of a smaller and of a larger MTU.
 func TestPodMTULeavesTheTunnel(t *testing.T) {
 	t.Parallel()
 	for _, mtu := range []int{1400, 1500} {

@@ -68,13 +68,13 @@ func openScene(inst *lab.Instance, want expectation) (*scene, error) {
 			return nil, errors.Join(fmt.Errorf("pod %s: %w", p.Name, err), s.close())
 		}
 	}
-	if err := errors.Join(s.watchNodes(), s.openDialers()); err != nil {
+	if err := errors.Join(s.openNodeCaptures(), s.openDialers()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *scene) watchNodes() error {
+func (s *scene) openNodeCaptures() error {
 	if s.want.Programs == nil {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (s *scene) describeAddr(a netip.Addr) string {
 			return fmt.Sprintf("%s (%s)", a, n.Name)
 		case a == n.TunnelAddr:
 			return fmt.Sprintf("%s (tunnel of %s)", a, n.Name)
-		case n.PodCIDR.IsValid() && (a == firstOf(n.PodCIDR) || a == n.PodCIDR.Masked().Addr()):
+		case n.PodCIDR.IsValid() && (a == firstAddr(n.PodCIDR) || a == n.PodCIDR.Masked().Addr()):
 			return fmt.Sprintf("%s (gateway of %s)", a, n.Name)
 		}
 	}
@@ -201,7 +201,7 @@ func (s *scene) describeAddr(a netip.Addr) string {
 	return a.String()
 }
 
-func firstOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
+func firstAddr(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
 // eachDevice calls fn for each device of a namespace, with a handle.
 func eachDevice(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
@@ -236,5 +236,5 @@ func (s *scene) podMTU() int { return s.inst.Spec.PodMTU() }
 // pathMTU returns the length of the longest packet of a pod that reaches another node unfragmented, in bytes.
 func (s *scene) pathMTU() int { return min(s.podMTU(), s.inst.Spec.TunnelMTU()) }
 
-// fullFrame returns the length of the largest frame on the underlay, in bytes.
-func (s *scene) fullFrame() int { return s.inst.Spec.Lab.MTU + ethernetHeader }
+// maxFrameLength returns the length of the largest frame on the underlay, in bytes.
+func (s *scene) maxFrameLength() int { return s.inst.Spec.Lab.MTU + ethernetHeader }

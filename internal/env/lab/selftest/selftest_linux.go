@@ -39,16 +39,16 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	}
 	want := newExpectation(inst.Profile, inst.Spec.Expect())
 	if inst.Spec.Lab.Family == lab.IPv6 {
-		want = want.inIPv6()
+		want = want.withIPv6()
 	}
 	if inst.Spec.Lab.TrafficPolicy == condition.TrafficLocal {
-		want = want.keptLocal()
+		want = want.withLocalPolicy()
 	}
 	if inst.Spec.Lab.Conntrack == condition.ConntrackOff {
 		want = want.withoutTracking()
 	}
 	if inst.Spec.Lab.BridgeNetfilter == condition.BridgeNetfilterOff {
-		want = want.unfilteredBridge()
+		want = want.withUnfilteredBridge()
 	}
 	want.engine, want.policies = inst.Spec.ServiceEngine(), inst.Spec.Lab.Policies
 	want.flowtable = inst.Spec.Flowtable()

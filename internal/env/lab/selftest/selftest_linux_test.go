@@ -154,8 +154,9 @@ func testable(t *testing.T, l *lab.Lab) []*lab.Instance {
 	return list
 }
 
-// wantUntracked fails if the self-test left a connection in conntrack. A bridge may speak IGMP, and WireGuard to its peers, at any time. It first asks for
-// the number of entries, because the kernel walks the table of the whole machine to list those of a namespace.
+// wantUntracked fails if the self-test left a connection in conntrack. A bridge may speak IGMP, and WireGuard to its peers,
+// at any time. It first asks for the number of entries, because the kernel walks the table of the whole machine to list
+// those of a namespace.
 func wantUntracked(t *testing.T, inst *lab.Instance) {
 	t.Helper()
 	for _, n := range inst.Nodes {

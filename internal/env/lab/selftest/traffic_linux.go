@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// longest bounds an exchange that must work. It is long because the machine may be busy. A long limit only delays a failure.
+	// longest bounds an exchange that must work. It is long because the machine may be busy. A long limit only delays a
+	// failure.
 	longest = 2 * time.Second
 	// shortest is the least limit of an exchange that must work, after other exchanges have failed; see patience.
 	shortest = 300 * time.Millisecond
@@ -93,8 +94,8 @@ func (x exchange) network(protocol string) string {
 	return protocol + "4"
 }
 
-// retryBind repeats bind while the port is in use, until ctx ends. A process that this program starts has copies of all
-// descriptors until its exec, even of a listener that was just closed.
+// retryBind repeats bind while the port is in use, until ctx ends. A new child process has copies of all
+// descriptors until its exec. Among them may be a listener that was just closed.
 func retryBind(ctx context.Context, bind func() error) error {
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -167,8 +168,8 @@ func (x exchange) callServer(ctx context.Context, port uint16) (local netip.Addr
 	return local, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
 }
 
-// holdConnection keeps a connection open while use runs. use gets the client's address and a function round, which sends a byte and
-// waits until the server has returned it.
+// holdConnection keeps a connection open while use runs. use gets the client's address and a function round. round
+// sends a byte and waits until the server has returned it.
 func (x exchange) holdConnection(ctx context.Context, use func(client netip.AddrPort, round func() error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, x.timeout)
 	defer cancel()
@@ -237,8 +238,8 @@ func (x exchange) runUDP(ctx context.Context) outcome {
 	return out
 }
 
-// attempts is how often a datagram is sent within the timeout of an exchange. UDP does not guarantee delivery, and a
-// busy machine loses one of thousands.
+// attempts is how often a datagram is sent within the timeout of an exchange. UDP does not guarantee delivery, and
+// a busy machine loses one datagram in thousands.
 const attempts = 4
 
 // retryDatagram repeats a request until its response arrives, at most attempts times. seen is the client's address at the

@@ -78,8 +78,8 @@ type trial struct {
 	protocol uint8
 	// wire and backend have the frames of both exchanges that the switch and the serving pod received.
 	wire, backend []capture.Frame
-	// near has the frames at the client's pod, nodes those on all devices of the first two nodes, sent and received.
-	// They are nil without BPF programs.
+	// near has the frames at the client's pod, sent and received. nodes has those on all devices of the first two
+	// nodes. Both are nil without BPF programs.
 	near  []capture.Frame
 	nodes [][]capture.Frame
 	// sealed has all frames of a tunnel that encrypts, bare the frames in which a pod address is readable. Both are nil
@@ -166,13 +166,13 @@ func (s *scene) conntrackEntries() ([][]conntrack.Entry, error) {
 // frame on the wire proves the overhead.
 func (s *scene) requestSize(p plan.Path) int {
 	if p == s.want.crossPath() {
-		return s.pathMTU() - s.ipUDPHeaders()
+		return s.pathMTU() - s.ipUDPHeaderLength()
 	}
 	return question
 }
 
-// ipUDPHeaders returns the length of an IP and a UDP header in bytes.
-func (s *scene) ipUDPHeaders() int {
+// ipUDPHeaderLength returns the length of an IP and a UDP header in bytes.
+func (s *scene) ipUDPHeaderLength() int {
 	if s.want.ipv6 {
 		return 40 + 8
 	}
@@ -207,7 +207,7 @@ func (s *scene) runTrial(ctx context.Context, t *trial, size int) error {
 	}
 	t.wire = t.receivedFrames(frames)
 	if s.want.isSealed() {
-		t.sealed, t.bare = s.sealedFrames(frames), s.bareFrames(frames)
+		t.sealed, t.bare = s.sealedFrames(frames), s.readableFrames(frames)
 	}
 	if c := s.pods[t.pod]; c != nil {
 		if frames, err = c.Drain(); err != nil {
@@ -215,11 +215,11 @@ func (s *scene) runTrial(ctx context.Context, t *trial, size int) error {
 		}
 		t.backend = t.receivedFrames(frames)
 	}
-	return s.collectNodes(t)
+	return s.collectNodeFrames(t)
 }
 
-// collectNodes adds the frames on the nodes and at the client to a trial.
-func (s *scene) collectNodes(t *trial) error {
+// collectNodeFrames adds the frames on the nodes and at the client to a trial.
+func (s *scene) collectNodeFrames(t *trial) error {
 	for i, c := range s.nodes {
 		frames, err := c.Drain()
 		if err != nil {
@@ -250,8 +250,8 @@ func (s *scene) exchangeUDP(ctx context.Context, e ends, size int) outcome {
 // patience has the limit of the next exchange, and the duration of the slowest exchange that worked.
 type patience struct{ next, slowest time.Duration }
 
-// runExchange makes one exchange. After a failure it shortens the limit of the following exchanges to ten times the slowest
-// that worked: in a broken profile most of them fail, too, and would each wait for the whole limit.
+// runExchange makes one exchange. After a failure it shortens the limit of the following exchanges to ten times the
+// slowest that worked. In a broken profile most of them fail, too. Each would otherwise wait for the whole limit.
 func (p *patience) runExchange(exchange func(timeout time.Duration) outcome) outcome {
 	began := time.Now()
 	o := exchange(p.next)
@@ -285,8 +285,8 @@ func (t *trial) receivedFrames(frames []capture.Frame) []capture.Frame {
 	return slices.DeleteFunc(t.exchangeFrames(frames), func(f capture.Frame) bool { return f.Outgoing })
 }
 
-// exchangeFrames returns the frames that belong to the exchanges of the trial, received and sent. It finds them by their
-// innermost ports: one port is always the dialled or the listening port, even after a translation.
+// exchangeFrames returns the frames that belong to the exchanges of the trial, received and sent. It finds them by
+// their innermost ports. One port is always the dialled or the listening port, even after a translation.
 func (t *trial) exchangeFrames(frames []capture.Frame) []capture.Frame {
 	var own []capture.Frame
 	for _, f := range frames {
@@ -295,7 +295,7 @@ func (t *trial) exchangeFrames(frames []capture.Frame) []capture.Frame {
 		if in.IP == nil {
 			continue
 		}
-		if o := t.outcomeOf(in); o.servedBy(source) || o.servedBy(destination) {
+		if o := t.outcomeOf(in); o.hasServerPort(source) || o.hasServerPort(destination) {
 			own = append(own, f)
 		}
 	}
@@ -311,7 +311,7 @@ func (t *trial) outcomeOf(f *capture.Frame) outcome {
 	return t.tcp
 }
 
-func (o outcome) servedBy(port uint16) bool {
+func (o outcome) hasServerPort(port uint16) bool {
 	return port != 0 && (port == o.dialled || port == o.listened)
 }
 
@@ -320,9 +320,9 @@ func (t *trial) goesToServer(f *capture.Frame) bool {
 	in := f.Innermost()
 	source, destination := in.Ports()
 	o := t.outcomeOf(in)
-	if !o.servedBy(destination) {
+	if !o.hasServerPort(destination) {
 		return false
 	}
 	// Both ends choose random ports, which may be equal.
-	return !o.servedBy(source) || in.IP.Source != t.server.Addr && in.IP.Source != t.dial.Addr()
+	return !o.hasServerPort(source) || in.IP.Source != t.server.Addr && in.IP.Source != t.dial.Addr()
 }

@@ -28,7 +28,8 @@ const maxRequest = 4 << 10
 // ErrNameTaken means that another lab has the name.
 var ErrNameTaken = errors.New("another lab has this name")
 
-// ErrNoLab means that no lab with the requested name is up, ErrNoHost that the lab has no host with that name.
+// ErrNoLab means that no lab with the requested name is up. ErrNoHost means that the lab has no host with the
+// requested name.
 var (
 	ErrNoLab  = errors.New("no lab")
 	ErrNoHost = errors.New("no host")
@@ -46,7 +47,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 	// Hosts are all hosts, if no host was requested or the requested host does not exist.
 	Hosts []string `json:"hosts,omitempty"`
-	// Cgroup is the directory of the host's cgroup, in whose sockets eBPF profiles translate Services.
+	// Cgroup is the directory of the host's cgroup. eBPF profiles translate Services in the sockets of this cgroup.
 	Cgroup string `json:"cgroup,omitempty"`
 	// Instances describe the instances that are up, if requested.
 	Instances []lab.Description `json:"instances,omitempty"`
@@ -161,9 +162,9 @@ func Names() ([]string, error) {
 	return list, nil
 }
 
-// Ask requests the namespace and cgroup of a host from the lab called name, or with host "" the list of hosts. The caller
-// closes the namespace. Ask fails with ErrNoLab or ErrNoHost if there is no such lab or host. It trusts only labs of
-// root, of this process's user, and of the user with the id sudo ("" for none).
+// Ask requests the namespace and cgroup of a host from the lab called name. If host is "", it requests the list of
+// hosts. The caller closes the namespace. Ask fails with ErrNoLab or ErrNoHost if there is no such lab or host. It
+// trusts only labs of root, of this process's user, and of the user with the id sudo ("" for none).
 func Ask(name, host, sudo string) (answer, *netns.NS, error) {
 	return askLab(name, request{Host: host}, sudo)
 }

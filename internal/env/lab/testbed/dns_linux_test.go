@@ -32,8 +32,8 @@ func resolved(t *testing.T, l *lab.Lab, profile plan.Variant, path, workload str
 	return client, server
 }
 
-// TestNamesOnTheWire: names are resolved between pods and behind a Service of one and of two servers, over UDP and TCP; what the search
-// list asks for is on the wire.
+// TestNamesOnTheWire: names are resolved between pods and behind a Service of one and of two servers, over UDP and TCP; what
+// the search list asks for is on the wire.
 func TestNamesOnTheWire(t *testing.T) {
 	l, err := lab.Up(t.Context(), plan.Variants("flannel-vxlan"), lab.Options{Backends: []int{2}, Program: []string{"/proc/self/exe", "agent"}})
 	if err != nil {
@@ -62,15 +62,16 @@ func TestNamesOnTheWire(t *testing.T) {
 	}
 }
 
-// TestLostAAAA: a program on the pod's device drops the answers with AAAA. Each resolution waits three timeouts, as that of the C library
-// does, and has the address of the other answer.
+// TestLostAAAA: a program on the pod's device drops the answers with AAAA. Each resolution waits three timeouts, as that of
+// the C library does, and has the address of the other answer.
 func TestLostAAAA(t *testing.T) {
 	l := raised(t, plan.Lab{}, plan.VariantOf("ptp"))
 	if err := l.Instance(plan.VariantOf("ptp")).Err; err != nil {
 		t.Skipf("not in this lab: %v", err)
 	}
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{
-		// Behind 14 bytes of Ethernet, 20 of IPv4, 8 of UDP and 12 of DNS stands www.example.com, in 17 bytes, and then the type.
+		// Behind 14 bytes of Ethernet, 20 of IPv4, 8 of UDP and 12 of DNS stands www.example.com, in 17 bytes, and then the
+		// type.
 		asm.Mov.Imm(asm.R2, 14+20+8+12+17+1),
 		asm.Mov.Reg(asm.R3, asm.RFP),
 		asm.Add.Imm(asm.R3, -8),

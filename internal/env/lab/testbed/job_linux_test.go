@@ -106,7 +106,8 @@ func TestKilledMemberIsNamed(t *testing.T) {
 	}
 }
 
-// TestJobContinues: when a member is killed the first tells of the steps before, and the others play the rest in a smaller group.
+// TestJobContinues: when a member is killed the first tells of the steps before, and the others play the rest in a smaller
+// group.
 func TestJobContinues(t *testing.T) {
 	l := raised(t, plan.Lab{Nodes: 4}, plan.VariantOf("ptp"))
 	if err := l.Instance(plan.VariantOf("ptp")).Err; err != nil {

@@ -31,8 +31,8 @@ type sampling struct {
 	turns map[plan.Route]int
 }
 
-// nextTracker returns the programs that follow packets in this trial of a route, nil if it is not the turn of this trial. It
-// fails if they cannot be loaded.
+// nextTracker returns the programs that follow packets in this trial of a route. It returns nil if it is not this
+// trial's turn. It fails if the programs cannot be loaded.
 func (s *sampling) nextTracker(r plan.Route) (*space.Tracker, error) {
 	s.load.Do(func() { s.tracker, s.failed = space.Load(); s.turns = map[plan.Route]int{} })
 	turn := s.turns[r]
@@ -74,7 +74,7 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 		return env.Recording{}, err
 	}
 	r := &recorder{client: ends.Client, server: ends.Server, apart: e.Conditions().IRQApart}
-	if r.spaces, err = spacesOf(inst); err != nil {
+	if r.spaces, err = hostsByInode(inst); err != nil {
 		return env.Recording{}, err
 	}
 	return e.sampling.openRecording(r, plan.Single(v, p), lab.CPUs(inst.Crossed(ends)), length)
@@ -116,7 +116,7 @@ func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (en
 	return e.sampling.openRecording(r, plan.Single(v, p), e.Conditions().CPUs, length)
 }
 
-func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
+func hostsByInode(inst *lab.Instance) (map[uint32]string, error) {
 	spaces := map[uint32]string{}
 	for _, h := range inst.Hosts() {
 		inode, err := h.NS.Inode()
@@ -128,8 +128,8 @@ func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
 	return spaces, nil
 }
 
-// collectStacks closes the recorder and returns the stacks of the load threads and of the kernel's work for them, counted per
-// slice of the client's window. Without both observations it returns no stacks.
+// collectStacks closes the recorder and returns the stacks of the load threads and of the kernel's work for them.
+// They are counted per slice of the client's window. Without both observations it returns no stacks.
 func (r *recorder) collectStacks(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {

@@ -30,8 +30,8 @@ type StandingOptions struct {
 	Lab string
 	// Profile is the name of the lab's instance; the zero value means its only instance.
 	Profile plan.Variant
-	// From and To are the ends of the paths: each the name of a node or a pod, on two different nodes. If both are "", the
-	// lab's own paths are used. (optional)
+	// From and To are the ends of the paths. Each is the name of a node or a pod; they are on two different nodes.
+	// If both are "", the lab's own paths are used. (optional)
 	From, To string
 	// Sudo is the id of the user that called sudo, "" for none.
 	Sudo string
@@ -139,7 +139,7 @@ func (e *Standing) Profiles(context.Context) ([]result.Profile, error) {
 	return []result.Profile{{Name: e.of.Name}}, nil
 }
 
-// At returns the lab.
+// At returns e, which is the site of the lab's only variant.
 func (e *Standing) At(plan.Variant) env.Site { return e }
 
 // Conditions returns the conditions in the lab's own facts. It omits the line rate, because the lab may have a fault.

@@ -40,8 +40,8 @@ type Options struct {
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
-	// SampleRate is the number of samples per second and CPU; if set, every sampled trial follows packets. 0 chooses a
-	// rate and a share of trials that cost little. (optional)
+	// SampleRate is the number of samples per second and CPU. If it is set, every sampled trial follows packets. 0
+	// chooses a rate and a share of trials that cost little. (optional)
 	SampleRate int
 }
 
@@ -80,7 +80,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		}
 		e.profiles = append(e.profiles, tested.profileRecord())
 	}
-	if e.facts, err = conditionsOf(ctx, l, p, o.Version); err != nil || ctx.Err() != nil {
+	if e.facts, err = collectFacts(ctx, l, p, o.Version); err != nil || ctx.Err() != nil {
 		return nil, env.Close(ctx, l, errors.Join(context.Cause(ctx), err))
 	}
 	// A run works without the socket.
@@ -93,9 +93,9 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 // idleTime is how long the load of other processes is measured.
 const idleTime = 300 * time.Millisecond
 
-// conditionsOf returns the facts of the machine and of the lab. The lab must be idle: the CPU load of other processes is
+// collectFacts returns the facts of the machine and of the lab. The lab must be idle: the CPU load of other processes is
 // measured meanwhile.
-func conditionsOf(ctx context.Context, l *lab.Lab, p plan.Plan, version string) (facts.Facts, error) {
+func collectFacts(ctx context.Context, l *lab.Lab, p plan.Plan, version string) (facts.Facts, error) {
 	f, err := probe.Collect(ctx, probe.Collection{CPUs: cpusOf(l), Idle: idleTime})
 	if err != nil {
 		return nil, fmt.Errorf("find the facts of the machine: %w", err)
@@ -211,7 +211,7 @@ var _ interface {
 	env.Verifier
 } = (*Environment)(nil)
 
-// At returns the lab: every variant is in it.
+// At returns e, which is the site of every variant.
 func (e *Environment) At(plan.Variant) env.Site { return e }
 
 // Endpoints returns the ends of a route.
@@ -219,7 +219,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 	return e.Lab.Endpoints(r)
 }
 
-// Nodes returns the nodes, which every variant has.
+// Nodes returns the nodes of the lab. They have the same names for every variant.
 func (e *Environment) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
 	return each.Of(mesh.LabNodes(e.plan.Lab.Nodes), func(name string) mesh.Node { return mesh.Node{Name: name} }), nil
 }
@@ -235,7 +235,7 @@ func (e *Environment) Follow(ctx context.Context, r plan.Route, o journey.Option
 	return followRoute(ctx, e.Lab, r, o)
 }
 
-// LatePods returns false: the lab makes pods itself.
+// LatePods returns false, because the lab makes pods itself, without a scheduler.
 func (e *Environment) LatePods() bool { return false }
 
 // Raised returns the cost of raising the current instance of a variant, by metric name.

@@ -18,11 +18,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// pass follows one workload on one path of one instance: it starts the workload between the ends of the path, puts
-// probes at the points that packets pass, and returns their records.
+// pass follows one workload on one path of one instance. It starts the workload between the ends of the path and
+// puts probes at the points that packets pass. It returns the records of the probes.
 //
-// It is separate from timed trials, because probes cost time. The same pass measures that cost, by windows without
-// probes, with probes at both ends of a transaction, and with all probes, in turn.
+// It is separate from timed trials, because probes cost time. The same pass measures that cost. In turn, it
+// measures windows without probes, with probes at both ends of a transaction, and with all probes.
 type pass struct {
 	journey.Options
 	inst  *lab.Instance
@@ -30,8 +30,8 @@ type pass struct {
 	sides control.Sides
 }
 
-// followRoute follows a workload on a path of a variant. It fails with a *control.NotServedError if the variant does
-// not serve the path, and with Instance.Err if it was not raised.
+// followRoute follows a workload on a path of a variant. It fails with a *control.NotServedError if the variant
+// does not serve the path. It fails with Instance.Err if the variant was not raised.
 func followRoute(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t journey.Trace, err error) {
 	ends, err := l.Endpoints(r)
 	if err != nil {
@@ -84,8 +84,8 @@ const (
 	longest = 50 * time.Millisecond
 )
 
-// followTraffic opens the probes, finds the hooks of netfilter, and fills t in rounds of the workload with and without
-// probes.
+// followTraffic opens the probes and finds the hooks of netfilter. It fills t in rounds of the workload, with and
+// without probes.
 func (p *pass) followTraffic(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {
 	o := follow.Options{
 		Client: t.Client, Connects: p.Workload.Traits().Reconnect, IPv6: p.inst.Spec.Lab.Family == lab.IPv6,
@@ -218,8 +218,8 @@ func (p *pass) runWorkload(ctx context.Context, window time.Duration, before fun
 	}, nil
 }
 
-// namespaceOwner returns the name of the host that owns the namespace of the host called name: the node for a host-network
-// pod, otherwise name itself.
+// namespaceOwner returns the name of the host that owns the namespace of the host called name. For a host-network
+// pod this is its node, otherwise it is name itself.
 func namespaceOwner(inst *lab.Instance, name string) string {
 	all := inst.Distinct()
 	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })

@@ -71,8 +71,8 @@ func journeyOf(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, w
 	return i, err
 }
 
-// lessProbes: steps and total are less the probes, and whether they meet the round trip without probes is said as it is. How long anything
-// takes is not asserted: other programs use the machine.
+// lessProbes: steps and total are less the probes, and whether they meet the round trip without probes is said as it is. How
+// long anything takes is not asserted: other programs use the machine.
 func lessProbes(t *testing.T, x journey.Trace, i itinerary.Itinerary) {
 	t.Helper()
 	p := i.Probes

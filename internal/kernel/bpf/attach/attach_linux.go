@@ -70,7 +70,7 @@ func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Cl
 	return c, nil
 }
 
-// Place is a hook of a device, and the name of the program to attach there.
+// Place names a device, a hook of the device, and the program to attach there.
 type Place struct {
 	Device  string
 	Hook    Hook
@@ -197,8 +197,8 @@ func Load(what string, spec *ebpf.CollectionSpec, opts ebpf.CollectionOptions) (
 	return coll, nil
 }
 
-// Shared returns the options with which a collection loaded from spec uses existing tables instead of its own. It does
-// not share the tables named in except, nor those that the compiler creates (.rodata).
+// Shared returns load options for spec. With them, its collection uses the given tables instead of its own tables of
+// the same names. It keeps its own tables for the names in except, and those that the compiler creates (.rodata).
 func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.Cache, except ...string) ebpf.CollectionOptions {
 	common := map[string]*ebpf.Map{}
 	for name, m := range tables {
@@ -209,7 +209,7 @@ func Shared(tables map[string]*ebpf.Map, spec *ebpf.CollectionSpec, cache *btf.C
 	return ebpf.CollectionOptions{MapReplacements: common, Cache: cache}
 }
 
-// VerifierLog returns the verifier's whole log from err, "" if err does not come from the verifier.
+// VerifierLog returns the verifier's whole log from err. It returns "" if err does not come from the verifier.
 func VerifierLog(err error) string {
 	var refused *ebpf.VerifierError
 	if errors.As(err, &refused) {
@@ -230,7 +230,8 @@ type Counter struct {
 	Packets uint64
 }
 
-// Reason returns the outcome, after its direction if there is one.
+// Reason returns the direction and the outcome, for example "ingress: forwarded". Without a direction it returns only
+// the outcome.
 func (c Counter) Reason() string {
 	if c.Direction == "" {
 		return c.Outcome
@@ -238,7 +239,7 @@ func (c Counter) Reason() string {
 	return c.Direction + ": " + c.Outcome
 }
 
-// Absent ignores the error of a key that a table does not have: it returns nil for that error, and err otherwise.
+// Absent returns nil if err says that a table does not have a key. It returns any other err unchanged.
 func Absent(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil

@@ -22,8 +22,9 @@ type RunCount struct {
 	Runs, Ns uint64
 }
 
-// RunCounter counts the runs of all BPF programs that were loaded when CountRuns was called, and their time. The
-// kernel's statistics (BPF_ENABLE_STATS) cost each run two clock readings, so use a RunCounter in a separate trial.
+// RunCounter counts the runs of all BPF programs that were loaded when CountRuns was called. It also measures their
+// time. The kernel's statistics (BPF_ENABLE_STATS) cost each run two clock readings, so use a RunCounter in a separate
+// trial.
 type RunCounter struct {
 	// EmptyNs is the counted time of one run of an empty program, in ns: the cost of the clock readings.
 	EmptyNs float64
@@ -43,8 +44,8 @@ type countedProgram struct {
 // emptyRuns is how many runs of an empty program are counted.
 const emptyRuns = 20_000
 
-// CountRuns switches the kernel's statistics on, until Close, and opens all loaded programs. Call Start next. It fails
-// without CAP_SYS_ADMIN, and before Linux 5.8.
+// CountRuns switches on the kernel's run statistics, and opens all loaded programs. Close switches the statistics off.
+// Call Start next. It fails without CAP_SYS_ADMIN, and before Linux 5.8.
 func CountRuns() (c *RunCounter, err error) {
 	c = &RunCounter{}
 	opened := c // an error returns nil

@@ -18,8 +18,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// Cgroup makes a cgroup (v2), which is removed after the test, and returns its path. It skips the test if no cgroup v2 is
-// mounted, and without the right to make one.
+// Cgroup makes a cgroup (v2), which is removed after the test, and returns its path. It skips the test if no cgroup v2
+// is mounted, or if this process may not make a cgroup.
 func Cgroup(t *testing.T) string {
 	t.Helper()
 	root, err := cgroup.Root()
@@ -48,7 +48,8 @@ type Call struct {
 }
 
 // RunCall is the main function of a child process that Place started. It reads a Call from standard input, executes it,
-// and prints one line: the client's address as the server saw it, the socket's peer address, and the error.
+// and prints one line. The line has the client's address as the server saw it, the socket's peer address, and the
+// error.
 func RunCall() {
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	var c Call
@@ -122,8 +123,8 @@ func (c Call) exchangeDatagrams() (netip.AddrPort, string, error) {
 	return saw, peer, nil
 }
 
-// Place executes c in a child process, in the cgroup group and inside ns. server is the client's address as the server
-// saw it, peer the socket's peer address. failure is the error as text, "<nil>" without an error.
+// Place executes c in a child process, in the cgroup group and inside ns. It returns the client's address as the server
+// saw it, the socket's peer address, and the text of the error. Without an error, the text is "<nil>".
 func Place(t *testing.T, s *netns.Starter, ns *netns.NS, group string, c Call) (server, peer, failure string) {
 	t.Helper()
 	exe, err := os.Executable()

@@ -17,7 +17,8 @@ type Watch struct {
 	chain *nftables.Chain
 }
 
-// WatchForward adds a chain to the forward hook of ns that enables connection tracking and counts packets. It drops no packets.
+// WatchForward adds a chain to the forward hook of ns that enables connection tracking and counts packets. It drops no
+// packets.
 func WatchForward(t *testing.T, ns *netns.NS) *Watch {
 	t.Helper()
 	w := &Watch{ns: ns, table: &nftables.Table{Name: "watch", Family: nftables.TableFamilyINet}}
@@ -53,7 +54,8 @@ func (w *Watch) Packets(t *testing.T) uint64 {
 	return 0
 }
 
-// Masquerade adds a rule: packets with the mark that leave ns get the address of their outgoing device.
+// Masquerade adds a rule to ns. The rule changes the source of leaving packets with the mark to the address of their
+// outgoing device.
 func Masquerade(t *testing.T, ns *netns.NS, mark uint32) {
 	t.Helper()
 	c, err := nftables.New(nftables.WithNetNSFd(ns.FD()))

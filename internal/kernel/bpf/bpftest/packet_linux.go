@@ -18,8 +18,8 @@ type Packet struct {
 	NoTTL            bool
 	FragOff          uint16 // IPv4: flags and offset as in the header
 	ID               uint16
-	Options          []byte // IPv4: options, a multiple of four; IPv6: extension headers, of which the first is Next
-	Next             uint8  // IPv6: the protocol of Options
+	Options          []byte // IPv4: options, a multiple of four bytes; IPv6: extension headers
+	Next             uint8  // IPv6: the type of the first extension header in Options
 	Payload          int    // bytes behind the transport header
 	Raw              []byte // instead of a transport header and payload
 }
@@ -32,7 +32,7 @@ const (
 	ACK = 0x10
 )
 
-// With returns a copy of p to which change was applied.
+// With calls change on a copy of p, and returns the copy.
 func (p Packet) With(change func(*Packet)) Packet {
 	change(&p)
 	return p
@@ -144,8 +144,8 @@ func Sum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// Sums checks the checksums of the IPv4 header and of TCP, UDP or ICMPv6, and returns what is wrong, or "". An IPv6
-// frame must have no extension headers.
+// Sums checks the checksums of the IPv4 header and of TCP, UDP or ICMPv6. It returns what is wrong, "" if all are
+// right. An IPv6 frame must have no extension headers.
 func Sums(frame []byte) string {
 	ip := frame[14:]
 	if ip[0]>>4 == 6 {

@@ -53,8 +53,8 @@ type Pod struct {
 
 const bridge = "br0"
 
-// NewTopology creates the switch, or skips the test without the right to make namespaces. With v6, nodes and pods have
-// IPv6 addresses.
+// NewTopology creates the switch. It skips the test if this process may not make namespaces. With v6, nodes and pods
+// have IPv6 addresses.
 func NewTopology(t *testing.T, v6 bool) *Topology {
 	t.Helper()
 	top := &Topology{t: t, v6: v6, Switch: NewNS(t)}
@@ -68,8 +68,8 @@ func NewTopology(t *testing.T, v6 bool) *Topology {
 	return top
 }
 
-// NewNS makes a namespace with lo up, for the duration of the test, or skips the test without the right to do so. It
-// switches duplicate address detection off, so IPv6 addresses are usable at once.
+// NewNS makes a namespace with lo up, for the duration of the test. It skips the test if this process may not make one.
+// It switches duplicate address detection off, so IPv6 addresses are usable at once.
 func NewNS(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
@@ -134,8 +134,8 @@ func (top *Topology) Node(last byte) *Node {
 	return n
 }
 
-// Pod adds a pod to the node. In the pod it adds the address as /32 or /128, a route to the gateway on the link, and a
-// default route via the gateway with this MTU.
+// Pod adds a pod to the node. The pod gets the address as /32 or /128, a route to the gateway on the link, and a
+// default route via the gateway. The default route has the given MTU.
 func (n *Node) Pod(ip, gateway netip.Addr, mtu int) *Pod {
 	n.t.Helper()
 	p := &Pod{NS: NewNS(n.t), IP: ip, Device: fmt.Sprintf("lxc%d", len(n.Pods)+1)}

@@ -22,7 +22,7 @@ type Server struct {
 	udp net.PacketConn
 }
 
-// Serve starts a Server inside ns, at the address at, for the duration of the test.
+// Serve starts a Server inside ns for the duration of the test. The Server listens at the address and port at.
 func Serve(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	t.Helper()
 	s := &Server{}
@@ -67,8 +67,8 @@ func (s *Server) serveUDP() {
 	}
 }
 
-// Exchange sends size random bytes over network (tcp4, tcp6, udp4 or udp6) from ns to the server at addr, in two
-// rounds, and fails unless the server returns the same bytes. It returns the client's address as the server saw it.
+// Exchange sends size random bytes from ns to the server at addr, in two rounds. network is tcp4, tcp6, udp4 or udp6.
+// It fails unless the server returns the same bytes. It returns the client's address as the server saw it.
 func Exchange(ns *netns.NS, network string, addr netip.AddrPort, size int) (netip.AddrPort, error) {
 	var c net.Conn
 	err := ns.Do(func() (err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family has what differs between IPv4 and IPv6. The C programs are compiled once for each family. Each family has its own
-// tables.
+// family describes the differences between IPv4 and IPv6. The C programs are compiled once for each family. Each family
+// has its own tables.
 type family struct {
 	name    string
 	address int    // bytes
@@ -48,7 +48,7 @@ func (f *family) has(a netip.Addr) bool { return familyOf(a) == f }
 // addressBits returns the length of an address in bits.
 func (f *family) addressBits() int { return 8 * f.address }
 
-// zeroAddress returns the bytes that mean no address in keys and values: zeros.
+// zeroAddress returns zeros in the length of an address. In keys and values they mean "no address".
 func (f *family) zeroAddress() []byte { return make([]byte, f.address) }
 
 // encoder encodes keys and values of tables in the layout of the C structs. Addresses, ports and be64 are in network
@@ -101,7 +101,7 @@ func (c ifaceConfig) encode() []byte {
 	return new(encoder).address(c.host).u32(c.tunnel, c.policy).u8(uint8(c.kind), dsr, 0, 0).bytes
 }
 
-// routeKey returns a struct route_key.
+// routeKey returns the bytes of a struct route_key for the prefix p.
 func routeKey(p netip.Prefix) []byte {
 	return new(encoder).u32(uint32(p.Bits())).address(p.Masked().Addr()).bytes
 }
@@ -115,17 +115,17 @@ func (f *family) routeValue(flags uint32, hop netip.Addr, ifindex uint32) []byte
 	return new(encoder).u32(flags).u8(address...).u32(ifindex).bytes
 }
 
-// natKey returns a struct nat_fe_key for any client: its prefix ends before the client's address.
-func (f *family) natKey(a netip.AddrPort, proto Proto) []byte {
+// frontendKey returns a struct nat_fe_key that matches any client: its prefix ends before the client's address.
+func (f *family) frontendKey(a netip.AddrPort, proto Proto) []byte {
 	return new(encoder).u32(uint32(f.addressBits()+32)).address(a.Addr()).port(a.Port()).u8(uint8(proto), 0).u8(f.zeroAddress()...).bytes
 }
 
-// backendKey returns a struct nat_be_key.
+// backendKey returns the bytes of a struct nat_be_key: the number of a service, and the ordinal of a backend.
 func backendKey(id uint32, ordinal int) []byte {
 	return new(encoder).u32(id, uint32(ordinal)).bytes
 }
 
-// backendValue returns a struct nat_be_value.
+// backendValue returns the bytes of a struct nat_be_value for the backend a.
 func backendValue(a netip.AddrPort) []byte {
 	return new(encoder).address(a.Addr()).port(a.Port()).u8(0, 0).bytes
 }

@@ -102,7 +102,7 @@ func (n *Node) loadAndAttach() error {
 	if n.mains, err = attach.Load("calico main", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
 		return err
 	}
-	if err := n.fillJumps(); err != nil {
+	if err := n.fillJumpTable(); err != nil {
 		return err
 	}
 	if err := n.SetRoute(Route{Prefix: hostPrefix(n.opts.NodeIP), Kind: LocalHost}); err != nil {
@@ -146,8 +146,8 @@ func (n *Node) setCapacities(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// fillJumps puts the node's programs into their slots of the jump table.
-func (n *Node) fillJumps() error {
+// fillJumpTable puts the node's programs into their slots of the jump table.
+func (n *Node) fillJumpTable() error {
 	jump := n.mains.Maps["cali_jump"]
 	slots := map[uint32]string{jumpDenied: "denied", jumpNodePort: "nodeport"}
 	for k, name := range []string{"from_workload", "to_workload", "from_host", "to_host", "from_tunnel", "to_tunnel", "from_service"} {
@@ -187,7 +187,7 @@ func (n *Node) attachPreamble(links *[]io.Closer, device string, k kind, policy 
 	return nil
 }
 
-// loadOptions returns the options with which a collection loaded from spec uses the node's tables instead of its own.
+// loadOptions returns load options for spec. With them, its collection uses the node's tables instead of its own.
 func (n *Node) loadOptions(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.mains.Maps, spec, n.cache)
 }

@@ -22,8 +22,8 @@ type Options struct {
 	// services; "" means none. The caller routes each service's address via 169.254.1.1 (IPv6: 2001:db8::1) dev
 	// bpfin.cali, with NodeIP as the source, and adds a permanent neighbour for this next hop.
 	ServiceDevice string
-	// DSR lets a backend on another node answer a NodePort client directly, instead of through the node that received the
-	// client's packet. All nodes must have the same setting.
+	// DSR lets a backend on another node answer a NodePort client directly. Without it, the answer passes the node that
+	// received the client's packet. All nodes must have the same setting.
 	DSR bool
 	// Flows is the capacity of the flow table, which is LRU and allocated completely: 0 means 65,536 (the product has
 	// 512,000). An entry takes about 170 bytes.

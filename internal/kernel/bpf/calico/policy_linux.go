@@ -43,17 +43,17 @@ func (n *Node) setPolicy(w *workload, p Policy) error {
 		if rules == nil {
 			rules = []Rule{{Allow: true}}
 		}
-		if err := n.setSide(side.slots, rules, side.peer); err != nil {
+		if err := n.replaceSidePrograms(side.slots, rules, side.peer); err != nil {
 			return fmt.Errorf("%d rules: %w", len(rules), err)
 		}
 	}
 	return nil
 }
 
-// setSide replaces the programs of one side. It replaces the first program last, so that a packet passes either all
-// old rules or all new ones. The other old programs stay in their slots until the slots are reused, for packets that
-// are being processed.
-func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
+// replaceSidePrograms replaces the programs of one side. It replaces the first program last, so that a packet passes either
+// all old rules or all new ones. The other old programs stay in their slots until the slots are reused, for packets that are
+// being processed.
+func (n *Node) replaceSidePrograms(slots *[]uint32, rules []Rule, peer int16) error {
 	parts := slices.Collect(slices.Chunk(rules, maxRules))
 	if len(parts) == 0 {
 		parts = [][]Rule{nil}
@@ -97,9 +97,9 @@ func (n *Node) loadRules(slot uint32, rules []Rule, peer int16, otherwise uint32
 	return errors.Join(err, prog.Close())
 }
 
-// policyInstructions returns a program that compares a packet with one rule after the other, so the cost grows linearly with the
-// rules. peer is the offset of the peer's address in struct state. It fails for a rule with a port but no protocol.
-// The program:
+// policyInstructions returns a program that compares a packet with one rule after the other. So its cost grows linearly
+// with the number of rules. peer is the offset of the peer's address in struct state. It fails for a rule with a port
+// but no protocol. The program:
 //
 //	r9 = state
 //	rule 0: proto, port, set: no match jumps to rule 1; a match jumps to allow or deny
@@ -162,7 +162,7 @@ func (n *Node) matchInstructions(r Rule, peer int16, next string) asm.Instructio
 		code = append(code, asm.LoadMem(asm.R1, asm.R9, n.family.stateDport(), asm.Half), asm.JNE.Imm(asm.R1, int32(bigEndianPort(r.Port)), next))
 	}
 	if r.Set != 0 {
-		code = append(code, n.writeSetKey(r.Set, peer)...)
+		code = append(code, n.setKeyInstructions(r.Set, peer)...)
 		code = append(code,
 			asm.LoadMapPtr(asm.R1, n.table("ip_sets").FD()),
 			asm.Mov.Reg(asm.R2, asm.RFP),
@@ -181,9 +181,9 @@ func (n *Node) matchInstructions(r Rule, peer int16, next string) asm.Instructio
 // bytes.
 const setKeyStack = -32 - setKeyAddr
 
-// writeSetKey returns the code that writes a struct set_key to the stack. It copies the address from offset peer of
-// the packet's state.
-func (n *Node) writeSetKey(set uint64, peer int16) asm.Instructions {
+// setKeyInstructions returns the instructions that write a struct set_key to the stack. They copy the address from offset peer
+// of the packet's state.
+func (n *Node) setKeyInstructions(set uint64, peer int16) asm.Instructions {
 	var code asm.Instructions
 	size, step := asm.Word, 4
 	if n.family.address%8 == 0 {

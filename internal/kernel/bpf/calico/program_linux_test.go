@@ -48,7 +48,7 @@ func newBench(t *testing.T, p *plan) *bench {
 	n.mains, err = attach.Load("main", spec, ebpf.CollectionOptions{})
 	skipOrFail(t, err)
 	t.Cleanup(n.mains.Close)
-	if err := n.fillJumps(); err != nil {
+	if err := n.fillJumpTable(); err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{Node: n, plan: p, entries: map[kind]*ebpf.Program{}}

@@ -79,7 +79,7 @@ func (n *Node) writeService(s Service, cur *service) error {
 	}
 	// struct nat_fe_value
 	v := new(encoder).u32(cur.id, uint32(len(all)), uint32(len(s.Local)), uint32(s.Affinity/time.Second), flags).bytes
-	if err := n.table("nat_fe").Put(n.family.natKey(s.Frontend, s.Proto), v); err != nil {
+	if err := n.table("nat_fe").Put(n.family.frontendKey(s.Frontend, s.Proto), v); err != nil {
 		return err
 	}
 	for i := len(all); i < cur.count; i++ {
@@ -105,7 +105,7 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 		return fmt.Errorf("calico dataplane: no service %s to delete", at)
 	}
 	delete(n.services, f)
-	errs := []error{attach.Absent(n.table("nat_fe").Delete(n.family.natKey(at, proto)))}
+	errs := []error{attach.Absent(n.table("nat_fe").Delete(n.family.frontendKey(at, proto)))}
 	for i := range cur.count {
 		errs = append(errs, attach.Absent(n.table("nat_be").Delete(backendKey(cur.id, i))))
 	}

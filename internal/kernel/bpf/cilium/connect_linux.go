@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 )
 
-// From maps.h: the direction of a flow that arrived at a pod, and the offset in bytes of the lifetime in struct
-// ct_entry.
+// ctIn is the direction of a flow that arrived at a pod. ctLifetime is the offset in bytes of the lifetime in struct
+// ct_entry. Both are from maps.h.
 const (
 	ctIn       = 1
 	ctLifetime = 24

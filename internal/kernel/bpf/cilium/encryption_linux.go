@@ -37,8 +37,8 @@ func (n *Node) programVariant(program string) string {
 	return program
 }
 
-// removeUnused removes from a specification the programs and tables for encryption that this node does not use.
-func (n *Node) removeUnused(spec *ebpf.CollectionSpec) {
+// removeUnusedEncryption removes from a specification the programs and tables for encryption that this node does not use.
+func (n *Node) removeUnusedEncryption(spec *ebpf.CollectionSpec) {
 	for plain, others := range variants {
 		for _, name := range []string{plain, others[0], others[1]} {
 			if name != n.programVariant(plain) {
@@ -93,14 +93,14 @@ func (n *Node) loadEncryption() error {
 		return err
 	}
 	n.setCapacities(spec)
-	n.removeUnused(spec)
+	n.removeUnusedEncryption(spec)
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
 	if n.wireguard, err = attach.Load("cilium wireguard", spec, n.loadOptions(spec)); err != nil {
 		return err
 	}
-	return fillCalls(n.wireguard, wireguardCalls)
+	return fillCallTable(n.wireguard, wireguardCalls)
 }
 
 // encryptionKey returns the key for the ipcache entries of addresses whose packets are encrypted, 0 without encryption.

@@ -13,9 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 )
 
-// TestSealed has a pipe between the nodes where WireGuard would be: what pods of different nodes send each other takes it, as
-// IPv4 packets or within a tunnel's, and nothing of it is on the wire. What a node sends itself, and what a pod sends to a node,
-// does not take it natively.
+// TestSealed has a pipe between the nodes where WireGuard would be: what pods of different nodes send each other takes it,
+// as IPv4 packets or within a tunnel's, and nothing of it is on the wire. What a node sends itself, and what a pod sends to
+// a node, does not take it natively.
 func TestSealed(t *testing.T) {
 	for _, m := range modes {
 		var o Options
@@ -68,8 +68,8 @@ func TestSealedInIPv4(t *testing.T) {
 	}
 }
 
-// TestIPsec: packets between pods of different nodes are led back into the stack, and nothing else is; what is encrypted goes up
-// the stack if it is from a known node.
+// TestIPsec: packets between pods of different nodes are led back into the stack, and nothing else is; what is encrypted
+// goes up the stack if it is from a known node.
 func TestIPsec(t *testing.T) {
 	b := newBench(t, numberings[0], func(o *Options) { o.Legacy = false })
 	b.opts.Encryption.IPsec = 3

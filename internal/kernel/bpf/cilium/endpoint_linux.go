@@ -86,13 +86,13 @@ func (n *Node) addEndpoint(p *pod) error {
 	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
 		return err
 	}
-	n.removeUnused(spec)
+	n.removeUnusedEncryption(spec)
 	coll, err := attach.Load("cilium endpoint", spec, n.loadOptions(spec))
 	if err != nil {
 		return err
 	}
 	defer coll.Close()
-	if err := fillCalls(coll, lxcCalls); err != nil {
+	if err := fillCallTable(coll, lxcCalls); err != nil {
 		return err
 	}
 	p.policy, p.calls = coll.DetachMap("cilium_policy"), coll.DetachMap("cilium_calls")

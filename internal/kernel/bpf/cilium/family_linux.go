@@ -8,10 +8,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// family has what differs between IPv4 and IPv6: the compiled programs, the names of tables whose keys are addresses,
-// and the layout of these keys. Some tables have room for addresses of both families and are common.
+// family describes the differences between IPv4 and IPv6: the compiled programs, the names of tables whose keys are
+// addresses, and the layout of these keys. Some tables have room for addresses of both families and are common.
 type family struct {
-	version         int // 4 or 6; the last character of tables and hooks
+	version         int // 4 or 6, as in the names of tables and programs
 	bits            int // of an address
 	number          uint8
 	host, lxc, sock func() (*ebpf.CollectionSpec, error)
@@ -19,7 +19,7 @@ type family struct {
 	hooks map[ebpf.AttachType]string
 }
 
-// familyOf returns the family of IPv6 for an IPv6 address, else that of IPv4.
+// familyOf returns ipv6 for an IPv6 address, and ipv4 for any other address.
 func familyOf(a netip.Addr) *family {
 	if isV6(a) {
 		return &ipv6
@@ -88,23 +88,23 @@ func (f *family) ipcacheKey(p netip.Prefix) hostIpcacheKey {
 	}
 }
 
-// lbKey returns a struct lb_key, whose address has the family's length.
+// lbKey returns the bytes of a struct lb_key. Its address has the length of the family.
 func lbKey(front netip.AddrPort, proto Proto, slot, scope int) []byte {
-	b := addrPort(front)
+	b := addrPortBytes(front)
 	b = binary.NativeEndian.AppendUint16(b, uint16(slot))
 	return append(b, uint8(proto), uint8(scope), 0, 0)
 }
 
-// lbBackend returns a struct lb_backend.
+// lbBackend returns the bytes of a struct lb_backend.
 func lbBackend(at netip.AddrPort, proto Proto) []byte {
-	return append(addrPort(at), uint8(proto), 0, 0, 0, 0, 0)
+	return append(addrPortBytes(at), uint8(proto), 0, 0, 0, 0, 0)
 }
 
-// lbFrontend returns a struct lb_frontend.
-func lbFrontend(at netip.AddrPort) []byte { return append(addrPort(at), 0, 0) }
+// lbFrontend returns the bytes of a struct lb_frontend.
+func lbFrontend(at netip.AddrPort) []byte { return append(addrPortBytes(at), 0, 0) }
 
-// addrPort returns an address and a port in network byte order.
-func addrPort(at netip.AddrPort) []byte {
+// addrPortBytes returns the bytes of an address and of a port, in network byte order.
+func addrPortBytes(at netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(at.Addr().AsSlice(), at.Port())
 }
 

@@ -41,8 +41,8 @@ func maglevTable(backends []netip.AddrPort) []int {
 	}
 }
 
-// sortedByAddress returns the indexes of backends in the order of their addresses, so that the table does not depend on
-// the order of the argument.
+// sortedByAddress returns the indexes of backends in the order of their addresses. So the table does not depend on the
+// order of the argument.
 func sortedByAddress(backends []netip.AddrPort) []int {
 	order := make([]int, len(backends))
 	for i := range order {
@@ -52,7 +52,7 @@ func sortedByAddress(backends []netip.AddrPort) []int {
 	return order
 }
 
-// maglevHash returns a hash of a backend, different for each seed.
+// maglevHash returns a hash of a backend. Each seed gives another hash.
 func maglevHash(b netip.AddrPort, seed byte) uint64 {
 	h := fnv.New64a()
 	a := b.Addr().As16()

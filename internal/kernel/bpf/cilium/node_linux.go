@@ -43,8 +43,8 @@ var (
 	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse", 5: "arrive", 6: "admit"}
 )
 
-// Load loads the node's programs, for the family of NodeIP, and attaches them to its devices. Close detaches them; so
-// does the end of the process. attach.VerifierLog returns the verifier's log for an error.
+// Load loads the node's programs for the family of NodeIP, and attaches them to the node's devices. Close detaches
+// them; so does the end of the process. attach.VerifierLog returns the verifier's log for an error.
 func Load(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("cilium dataplane: %w", err)
@@ -80,11 +80,11 @@ func (n *Node) loadAndAttach() error {
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
-	n.removeUnused(spec)
+	n.removeUnusedEncryption(spec)
 	if n.host, err = attach.Load("cilium host", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
 		return err
 	}
-	if err := fillCalls(n.host, hostCalls); err != nil {
+	if err := fillCallTable(n.host, hostCalls); err != nil {
 		return err
 	}
 	if err := n.loadEncryption(); err != nil {
@@ -262,13 +262,14 @@ func (n *Node) Close() error {
 	return err
 }
 
-// loadOptions returns the options with which a collection loaded from spec uses the node's tables, except those in perObject.
+// loadOptions returns load options for spec. With them, its collection uses the node's tables instead of its own,
+// except those in perObject.
 func (n *Node) loadOptions(spec *ebpf.CollectionSpec) ebpf.CollectionOptions {
 	return attach.Shared(n.host.Maps, spec, n.cache, perObject...)
 }
 
-// fillCalls puts the programs of a collection into their slots of its table of tail calls.
-func fillCalls(coll *ebpf.Collection, slots map[uint32]string) error {
+// fillCallTable puts the programs of a collection into their slots of its table of tail calls.
+func fillCallTable(coll *ebpf.Collection, slots map[uint32]string) error {
 	for slot, name := range slots {
 		if err := coll.Maps["cilium_calls"].Put(slot, coll.Programs[name]); err != nil {
 			return fmt.Errorf("tail call %s: %w", name, err)

@@ -35,7 +35,7 @@ const (
 	UDP      Proto = 17
 )
 
-// NodePort is whether and how frontends are served to packets that arrive on the wire.
+// NodePort selects whether and how the node serves frontends to packets from the wire.
 type NodePort int
 
 // The ways to serve frontends to packets from the wire.
@@ -74,7 +74,7 @@ type Options struct {
 	Sizes  Sizes
 }
 
-// Encryption is what encrypts packets between nodes; the zero value means no encryption.
+// Encryption selects how packets between nodes are encrypted. The zero value means no encryption.
 type Encryption struct {
 	// WireGuard is the WireGuard device, "" for none.
 	WireGuard string
@@ -101,9 +101,9 @@ type Sizes struct {
 	LB int
 }
 
-// AgentSizes returns the capacities that Cilium's agent chooses by default for this machine's memory: flow tables
-// share 0.25 % of it in proportion to their default sizes (bpf.mapDynamicSizeRatio), with a minimum. Smaller tables
-// would stay in the CPU's cache and make connections look too cheap. Only Stats is smaller than the product's.
+// AgentSizes returns the capacities that Cilium's agent chooses by default for this machine's memory. Flow tables share
+// 0.25 % of it in proportion to their default sizes (bpf.mapDynamicSizeRatio). Each has a minimum. Smaller tables would
+// stay in the CPU's cache and make connections look too cheap. Only Stats is smaller than the product's.
 func AgentSizes() Sizes { return sizesFor(machineMemory()) }
 
 func sizesFor(memory uint64) Sizes {
@@ -182,8 +182,8 @@ type Endpoint struct {
 	Netkit bool
 }
 
-// Rule is one entry of an endpoint's policy. Traffic that no rule allows is denied. Of the matching rules, the one
-// with the highest Precedence decides, then a denial before a permission, then the more specific one.
+// Rule is one entry of an endpoint's policy. Traffic that no rule allows is denied. Of the matching rules, the one with
+// the highest Precedence decides. Among equals, a denial decides before a permission, and then the more specific rule.
 type Rule struct {
 	Identity   Identity // of the peer; Any is any peer
 	Egress     bool

@@ -112,9 +112,9 @@ func dialFrom(t *testing.T, who *bpftest.Node, network string, to netip.AddrPort
 	return c
 }
 
-// TestOwnFlowsAreRemembered: a flow of the node from a port of translated flows has one entry, which its answers go by, and both
-// halves of a translation. A half that the table has forgotten comes back with the next packet of either direction. A flow
-// from another port leaves nothing.
+// TestOwnFlowsAreRemembered: a flow of the node from a port of translated flows has one entry, which its answers go by, and
+// both halves of a translation. A half that the table has forgotten comes back with the next packet of either direction. A
+// flow from another port leaves nothing.
 func TestOwnFlowsAreRemembered(t *testing.T) {
 	eachFamily(t, func(t *testing.T, where numbering) {
 		b := newBench(t, where, func(o *Options) { o.NodePort, o.Masquerade = NodePortSNAT, where.cluster })

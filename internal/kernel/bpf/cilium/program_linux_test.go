@@ -65,7 +65,7 @@ func newBench(t *testing.T, where numbering, change func(*Options)) *bench {
 	n.host, err = attach.Load("host", spec, ebpf.CollectionOptions{})
 	skipOrFail(t, err)
 	t.Cleanup(n.host.Close)
-	if err := fillCalls(n.host, hostCalls); err != nil {
+	if err := fillCallTable(n.host, hostCalls); err != nil {
 		t.Fatal(err)
 	}
 	for i, ip := range []netip.Addr{b.podA, b.podB} {
@@ -101,7 +101,7 @@ func (b *bench) endpoint(t *testing.T, i int, ip netip.Addr) *ebpf.Collection {
 	coll, err := attach.Load("endpoint", spec, b.loadOptions(spec))
 	skipOrFail(t, err)
 	t.Cleanup(coll.Close)
-	if err := fillCalls(coll, lxcCalls); err != nil {
+	if err := fillCallTable(coll, lxcCalls); err != nil {
 		t.Fatal(err)
 	}
 	b.policy(t, coll, AllowAll())

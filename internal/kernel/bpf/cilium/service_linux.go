@@ -69,7 +69,7 @@ func (s Service) check(fam *family) error {
 	if s.Proto != TCP && s.Proto != UDP {
 		return fmt.Errorf("protocol %d is neither TCP nor UDP", s.Proto)
 	}
-	for _, a := range append([]netip.AddrPort{s.Frontend}, append(s.Backends, s.LocalBackends...)...) {
+	for _, a := range slices.Concat([]netip.AddrPort{s.Frontend}, s.Backends, s.LocalBackends) {
 		if !fam.has(a.Addr()) || a.Port() == 0 {
 			return fmt.Errorf("%s is not an %s address with a port", a, fam)
 		}
@@ -161,8 +161,8 @@ func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	return nil
 }
 
-// setScope writes one scope of a frontend: its slots, then the frontend with their number. Then it deletes surplus
-// slots. change has the backends before and after.
+// setScope writes one scope of a frontend: first its slots, then the frontend with their number. Finally it deletes
+// surplus slots. change has the old and the new backends.
 func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrPort) error {
 	m := n.table("cilium_lb%d_services")
 	was, is := change[0], change[1]
@@ -192,8 +192,8 @@ func (n *Node) setScope(s Service, id uint16, scope int, change [2][]netip.AddrP
 	return nil
 }
 
-// holdBackends adds one reference to each backend of list. It first writes a backend without references to the kernel's map.
-// It stops at the first error.
+// holdBackends adds one reference to each backend of list. It writes a backend that had no reference to the kernel's
+// map. It stops at the first error.
 func (n *Node) holdBackends(list []netip.AddrPort, proto Proto) error {
 	for _, b := range list {
 		ref := n.services.backends[backend{b, proto}]

@@ -70,7 +70,7 @@ type Follower struct {
 // tracepoint is a tracepoint of the kernel, and the program for it.
 type tracepoint struct {
 	program, name string
-	// without is what cannot be recorded on a kernel without the tracepoint; "" means that nothing can be recorded.
+	// without describes what a kernel without the tracepoint cannot record; "" means that it cannot record anything.
 	without string
 }
 
@@ -120,7 +120,7 @@ func fitToKernel(spec *ebpf.CollectionSpec) (missing []string, err error) {
 	return missing, nil
 }
 
-// Open loads the probes. It attaches only those that find out, from traffic, which netfilter hooks and queues are in use.
+// Open loads the probes. It attaches only the probes that observe which netfilter hooks and queues carry traffic.
 func Open(o Options) (*Follower, error) {
 	f := &Follower{o: o, names: hosts{}}
 	if err := f.loadProbes(); err != nil {
@@ -156,8 +156,8 @@ func (f *Follower) loadProbes() error {
 	return errors.Join(f.attachToTracepoint("on_survey"), f.attachToTracepoint("on_survey_queue"))
 }
 
-// fitToTracepoints removes from spec the programs whose tracepoints the kernel lacks, and returns what is then not recorded. It
-// fails with ErrNoTracepoint if nothing can be recorded.
+// fitToTracepoints removes from spec the programs whose tracepoints the kernel lacks, and returns what is then not recorded.
+// It fails with ErrNoTracepoint if nothing can be recorded.
 func fitToTracepoints(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err error) {
 	for _, t := range tracepoints {
 		_, err := kernel.AnyTypesByName("btf_trace_" + t.name)
@@ -228,8 +228,8 @@ func (f *Follower) attachToTracepoint(program string) error {
 	return nil
 }
 
-// Hooks returns the functions at the netfilter hooks that have had traffic since Open, by the name of the host. If the
-// names of kernel functions cannot be read, the functions have no names, and Missing gets an entry.
+// Hooks returns the functions at the netfilter hooks that have had traffic since Open. The keys are the names of hosts.
+// If the names of kernel functions cannot be read, the functions have no names, and Missing gets an entry.
 func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	functions, err := perf.ReadKernel()
 	if err != nil {
@@ -275,8 +275,8 @@ const (
 // SeesEnds reports whether this kernel has the probe at which a transaction ends.
 func (f *Follower) SeesEnds() bool { return f.coll.Programs["on_deliver"] != nil }
 
-// Attach attaches the probes that which selects, and follows transactions until Read. lists is the result of Hooks: only
-// the hooks in it get probes. Queues get probes only if a packet has passed a queueing discipline since Open.
+// Attach attaches the selected probes, and follows transactions until Read. lists is the result of Hooks; only the
+// hooks in it get probes. Queues get probes only if a packet has passed a queueing discipline since Open.
 func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) error {
 	if err := f.detach(); err != nil { // those that surveyed
 		return err
@@ -286,7 +286,7 @@ func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) erro
 		return err
 	}
 	for _, t := range tracepoints {
-		if which == Ends && !f.atEnd(t.program) || t.program == "on_queue" && queues == 0 {
+		if which == Ends && !f.recordsBeginOrEnd(t.program) || t.program == "on_queue" && queues == 0 {
 			continue
 		}
 		if err := f.attachToTracepoint(t.program); err != nil {
@@ -308,8 +308,8 @@ func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) erro
 	return errors.Join(f.coll.Variables["passed"].Set(uint32(0)), f.setVariable("armed", 1))
 }
 
-// atEnd reports whether a program records the beginning or the end of a transaction.
-func (f *Follower) atEnd(program string) bool {
+// recordsBeginOrEnd reports whether a program records the beginning or the end of a transaction.
+func (f *Follower) recordsBeginOrEnd(program string) bool {
 	begin := "on_send"
 	if f.begin == journey.Transmit {
 		begin = "on_transmit"
@@ -346,12 +346,12 @@ func (f *Follower) attachToHook(h Host, hook journey.Hook) error {
 	return nil
 }
 
-// setVariable sets a variable of the programs.
+// setVariable sets a variable of the loaded programs to value.
 func (f *Follower) setVariable(variable string, value uint8) error {
 	return f.coll.Variables[variable].Set(value)
 }
 
-// Seen is what probes recorded.
+// Seen is the result of Read: recorded events, and counts of transactions.
 type Seen struct {
 	// Events has the events of every n-th transaction followed since Attach; Read chooses n.
 	Events []journey.Event
@@ -362,8 +362,8 @@ type Seen struct {
 	Lost uint64
 }
 
-// Read detaches the probes and returns the events of evenly chosen transactions: at least the given number if so many
-// were followed, and less than twice that number.
+// Read detaches the probes, and returns the events of evenly chosen transactions. If enough were followed, it returns
+// at least the given number of them and less than twice that number.
 func (f *Follower) Read(transactions int) (s Seen, err error) {
 	if err := errors.Join(f.setVariable("armed", 0), f.setVariable("active", 0), f.detach()); err != nil {
 		return s, err

@@ -13,7 +13,7 @@ type Tracker struct {
 	link    link.Link
 }
 
-// Load loads the programs. It fails on a kernel without BTF, and without the right to load BPF programs.
+// Load loads the programs. It fails on a kernel without BTF, or if this process may not load BPF programs.
 func Load() (*Tracker, error) {
 	t := &Tracker{}
 	if err := loadProgramsObjects(&t.objects, nil); err != nil {
@@ -32,7 +32,7 @@ func (t *Tracker) Follow() error {
 	return nil
 }
 
-// Rest stops what Follow began: it detaches that program. It does nothing if Follow was not called.
+// Rest detaches the program that Follow attached. It does nothing if Follow was not called.
 func (t *Tracker) Rest() error {
 	if t.link == nil {
 		return nil

@@ -1,3 +1,3 @@
-// Package spin has a BPF program that executes useless code a known number of times: a cost of known place and size, to
-// test code that measures and explains costs.
+// Package spin has BPF programs that execute useless code a known number of times. So the place and the size of their
+// cost are known. They test code that measures and explains costs.
 package spin

@@ -50,7 +50,7 @@ const (
 )
 
 // Walk attaches a program to the ingress of a device. For each packet, the program reads the next n cache lines of a
-// map of Walked bytes, and so evicts other data from the caches. Closing the result detaches the program.
+// map of Walked bytes. That evicts other data from the caches. Closing the result detaches the program.
 func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	memory, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Array, KeySize: 4, ValueSize: Walked, MaxEntries: 1})
 	if err != nil {
@@ -93,7 +93,8 @@ func Copy(ns *netns.NS, device string, n int32) (io.Closer, error) {
 	})
 }
 
-// attachWork attaches a program to the ingress of a device. For each packet, the program executes work and passes the packet on.
+// attachWork attaches a program to the ingress of a device. For each packet, the program executes work and passes the packet
+// on.
 func attachWork(ns *netns.NS, device string, work asm.Instructions) (io.Closer, error) {
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: Name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",

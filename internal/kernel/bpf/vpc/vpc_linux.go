@@ -17,8 +17,8 @@ import (
 // Name is the program's name in the kernel.
 const Name = "vpc_router"
 
-// Offsets in bytes: dataStart and dataEnd in struct __sk_buff, the others in an Ethernet frame with IPv4. headers is the
-// length of both headers.
+// Offsets in bytes. dataStart and dataEnd are in struct __sk_buff, the others in an Ethernet frame with IPv4. headers
+// is the length of the Ethernet and the IPv4 header.
 const (
 	dataStart, dataEnd = 76, 80
 	etherType          = 12

@@ -20,7 +20,7 @@ func Files(root string) (found, unseen []string) {
 			continue
 		}
 		if err != nil {
-			unseen = append(unseen, dir+": "+withoutPath(err))
+			unseen = append(unseen, dir+": "+bareErrorText(err))
 			continue
 		}
 		for n, e := range entries {
@@ -34,8 +34,8 @@ func Files(root string) (found, unseen []string) {
 	return found, unseen
 }
 
-// withoutPath returns the text of an error without its path, because that is not the path on the node.
-func withoutPath(err error) string {
+// bareErrorText returns the text of an error without its path. That path is not the path on the node.
+func bareErrorText(err error) string {
 	var bad *fs.PathError
 	if errors.As(err, &bad) {
 		return bad.Err.Error()

@@ -115,8 +115,8 @@ func (s sign) matchesName(name string) bool {
 	})
 }
 
-// addLeftover finds the first of signs that matches name, adds a leftover of that sign, and returns it. It returns nil and adds nothing
-// if no sign matches, or if an owner of the sign is in force.
+// addLeftover finds the first of signs that matches name, adds a leftover of that sign, and returns it. It returns nil and
+// adds nothing if no sign matches, or if an owner of the sign is in force.
 func (j *judge) addLeftover(node, kind, name string, signs []sign) *Leftover {
 	for _, s := range signs {
 		if !s.matchesName(name) {
@@ -141,12 +141,12 @@ func (j *judge) judgeNode(n Node) {
 		j.addFile(n.Name, f)
 	}
 	if n.Looked {
-		j.addSeen(n)
+		j.addNodeState(n)
 	}
 }
 
-// addSeen adds the leftovers among the node's conflists, devices, chains, tables, BPF programs, routes and routing rules.
-func (j *judge) addSeen(n Node) {
+// addNodeState adds the leftovers among the node's conflists, devices, chains, tables, BPF programs, routes and routing rules.
+func (j *judge) addNodeState(n Node) {
 	for _, c := range n.Sight.Conflists {
 		j.addFile(n.Name, conflistDir+c.File)
 	}
@@ -223,7 +223,8 @@ func (j *judge) addFile(node, name string) {
 	j.addLeftover(node, "file", name, files)
 }
 
-// addProgram adds a BPF program if it is a leftover. It skips a program on a CNI's device, because it is removed with the device.
+// addProgram adds a BPF program if it is a leftover. It skips a program on a CNI's device, because it is removed with the
+// device.
 func (j *judge) addProgram(node string, q netstate.Program) {
 	if slices.ContainsFunc(devices, func(s sign) bool { return s.matchesName(q.Device) }) {
 		return
@@ -251,8 +252,8 @@ func detachCommand(q netstate.Program) string {
 	return "restart the node"
 }
 
-// addRoutes adds the node's blackhole routes and its routes to the pods of other nodes, unless a CNI that makes such routes is in
-// force.
+// addRoutes adds the node's blackhole routes and its routes to the pods of other nodes, unless a CNI that makes such routes
+// is in force.
 func (j *judge) addRoutes(n Node) {
 	blackhole := []sign{{names: []string{"*"}, owners: []string{Calico}, harm: "packets to these pods are dropped", remove: "ip route del blackhole %s"}}
 	for _, r := range n.Sight.Routes {

@@ -55,26 +55,26 @@ var devices = []sign{
 	{[]string{"antrea-gw0"}, []string{antrea}, harmDevice, rmDevice},
 }
 
-// gateways identifies veth devices that have an address of the node's pod range. The plugin ptp creates such a device on the node
-// for each pod; a leftover belongs to a pod that was never detached.
+// gateways identifies veth devices that have an address of the node's pod range. The plugin ptp creates such a device on the
+// node for each pod; a leftover belongs to a pod that was never detached.
 var gateways = []sign{{[]string{"*"}, []string{Plugins}, harmDevice, rmDevice}}
 
-// clearChains returns the command that removes all iptables rules and chains whose lines contain word. It saves, filters and
-// restores whole tables.
-func clearChains(word string) string {
+// clearChainsCommand returns the command that removes all iptables rules and chains whose lines contain word. It saves,
+// filters and restores whole tables.
+func clearChainsCommand(word string) string {
 	return "for t in iptables ip6tables; do $t-save | grep -v " + word + " | $t-restore; done"
 }
 
 // chains identifies iptables chains by the prefixes of their names. The kubelet creates its own KUBE- chains again.
 var chains = []sign{
 	{[]string{"KUBE-"}, []string{KubeProxy}, harmChains,
-		clearChains("KUBE-")},
-	{[]string{"cali-", "cali:"}, []string{Calico}, harmChains, clearChains("cali")},
-	{[]string{"CILIUM_"}, []string{Cilium}, harmChains, clearChains("CILIUM_")},
-	{[]string{"FLANNEL-"}, []string{Flannel}, harmChains, clearChains("FLANNEL-")},
-	{[]string{"CNI-"}, []string{Plugins, Flannel, Calico, Cilium, kindnet}, harmChains, clearChains("CNI-")},
-	{[]string{"WEAVE-"}, []string{weave}, harmChains, clearChains("WEAVE-")},
-	{[]string{"ANTREA-"}, []string{antrea}, harmChains, clearChains("ANTREA-")},
+		clearChainsCommand("KUBE-")},
+	{[]string{"cali-", "cali:"}, []string{Calico}, harmChains, clearChainsCommand("cali")},
+	{[]string{"CILIUM_"}, []string{Cilium}, harmChains, clearChainsCommand("CILIUM_")},
+	{[]string{"FLANNEL-"}, []string{Flannel}, harmChains, clearChainsCommand("FLANNEL-")},
+	{[]string{"CNI-"}, []string{Plugins, Flannel, Calico, Cilium, kindnet}, harmChains, clearChainsCommand("CNI-")},
+	{[]string{"WEAVE-"}, []string{weave}, harmChains, clearChainsCommand("WEAVE-")},
+	{[]string{"ANTREA-"}, []string{antrea}, harmChains, clearChainsCommand("ANTREA-")},
 }
 
 var tables = []sign{
