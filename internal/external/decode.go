@@ -51,8 +51,8 @@ func Detect(b []byte) (string, error) {
 	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), csvWay+"; supported are "+strings.Join(names, ", "))
 }
 
-// Decode decodes b in the format called name. If name is "", it detects the format. If b is a log, it decodes the output
-// of tools in it. It fails if there is no such format, or if b is not valid in it.
+// Decode decodes b, which is in the format called name; with "" Decode detects the format. From a log it decodes the outputs
+// of tools. It fails if no format has that name, or if b is not valid in the format.
 func Decode(name string, b []byte) (Batch, error) {
 	b = plainText(b)
 	if name == "" {

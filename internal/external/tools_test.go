@@ -195,7 +195,7 @@ func TestEveryToolIsKnown(t *testing.T) {
 	}
 }
 
-// FuzzRead gives every tool's reader whatever comes: an outcome with something in it, or an error that can be counted.
+// FuzzReadOutput gives every tool's reader whatever comes: an outcome with something in it, or an error that can be counted.
 func FuzzReadOutput(f *testing.F) {
 	for i, s := range asked {
 		f.Add(i, []byte(s), []byte("x"), i%2 == 0)

@@ -43,7 +43,7 @@ const (
 	setNodePortKeep = "KUBE-NODE-PORT-LOCAL-"
 )
 
-// The jumps of ipvs mode, each inserted at the top.
+// ipvsFilterJumps and ipvsChains are the jumps and chains of ipvs mode. Each jump is inserted at the top of its chain.
 var (
 	ipvsFilterJumps = []jump{
 		{"FORWARD", "", "kubernetes forwarding rules", chainForward},

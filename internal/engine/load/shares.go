@@ -32,7 +32,7 @@ func (s *share) hasName(name []byte) bool {
 }
 
 // findOrAddSlot returns the slot that counts name, and adds name if it is new. It returns noShare for an empty name, and the
-// last slot if name has no slot of its own. likely is a slot to try first, or noShare. findSlot copies a new name, so
+// last slot if name has no slot of its own. likely is a slot to try first, or noShare. A new name is copied, so
 // name may be a part of a buffer.
 func (s *shares) findOrAddSlot(name []byte, likely int) int {
 	if len(name) == 0 {

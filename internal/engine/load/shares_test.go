@@ -16,8 +16,8 @@ func TestShares(t *testing.T) {
 		last = s.findOrAddSlot(fmt.Appendf(nil, "pod-%d", i%3), last)
 		s.countResponse(last, i < 4)
 	}
-	s.countResponse(s.findOrAddSlot(nil, last), true)                 // who gives no name is nobody
-	s.findOrAddSlot([]byte("never counted"), last)                    // and this one did nothing
+	s.countResponse(s.findOrAddSlot(nil, last), true)                 // without a name, so it counts for no pod
+	s.findOrAddSlot([]byte("never counted"), last)                    // found, but without a response
 	s.countResponse(s.findOrAddSlot([]byte("pod-0"), noShare), false) // without a guess
 	s.countResponse(s.findOrAddSlot([]byte(strings.Repeat("x", 200)), last), true)
 	got := map[string]sample.Backend{"pod-1": {Requests: 1}} // of another thread

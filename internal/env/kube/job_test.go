@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// route is that of a job of n members.
+// jobRoute returns the route of a job of n members.
 func jobRoute(v plan.Variant, p plan.Path, n int) plan.Route {
 	return plan.Route{Variant: v, Path: p, Servers: n - 1, Members: n}
 }

@@ -52,7 +52,7 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestRefused: a connection without the greeting and the token gets no answer.
+// TestForwardedRefused: a connection without the greeting and the token gets no answer.
 func TestForwardedRefused(t *testing.T) {
 	address, shut := serve(t, "sesame")
 	for _, said := range []string{"cnibench sesam\n", "cnibench sesames\n", "cnibench \n", "sesame\n", "GET / HTTP/1.1\r\n\r\n", "\n", strings.Repeat("x", maxLine+1), "cnibench sesame"} {

@@ -100,7 +100,8 @@ func (s instanceSpec) Needs() []string {
 // ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
 const ebpfServices = "ebpf"
 
-// FileServices is the Services engine of a profile file whose own commands serve the Services (node.services).
+// FileServices is the Services engine of a profile file with commands of its own for Services (node.services). The lab then
+// programs no Service itself.
 const FileServices = "file"
 
 // proxyServices returns the Services as kube-proxy on the node with this index gets them. A Service with UDP has an entry for

@@ -63,7 +63,8 @@ type Reading struct {
 	RateAssumed bool
 }
 
-// Unpaced removes the assumed rate of the workload, and its warning: the sender was as fast as possible.
+// Unpaced records that the sender was as fast as possible. It removes the rate that was assumed for the workload, and the
+// warning about it.
 func (r *Reading) Unpaced() {
 	r.RateAssumed = false
 	r.Workload = r.Workload.Without("rate")

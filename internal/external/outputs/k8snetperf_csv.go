@@ -79,7 +79,8 @@ func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 	return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 }
 
-// k8sCell returns the value of a cell: a bool, a number or a text; nil for an empty cell or NaN, a mean without samples.
+// k8sCell returns the value of a cell: a bool, a number or a text. It returns nil for an empty cell, and for NaN, which is
+// the mean of no samples.
 func k8sCell(text string) (any, error) {
 	switch {
 	case text == "" || text == "NaN":

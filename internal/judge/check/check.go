@@ -83,7 +83,8 @@ func (g *groups[K, V]) all() iter.Seq2[K, []V] {
 	}
 }
 
-// rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
+// rules are all rules of this package, in the order of a report: about sums, about the wire, about the set-up, about the
+// sample, about claims.
 var rules = slices.Concat(sumRules, wireRules, setupRules, sampleRules, claimRules)
 
 // page is docs/reference/check.md, which describes each rule in the order of rules.

@@ -127,7 +127,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// side makes one side of a pair.
+// sideOf returns one side of a pair.
 func sideOf(t *testing.T, name string, recs ...[]result.Record) Side {
 	t.Helper()
 	h := header("raw")

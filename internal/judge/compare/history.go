@@ -238,8 +238,9 @@ func lastKnownBefore(ps []stat.Summary, at int) int {
 	return max(at, 0)
 }
 
-// correctChanges removes the changes of a track if even its most significant change may be chance, and sets Adjusted of the
-// other changes. It corrects the p values for a family: the tracks of one profile, workload and metric, over all paths.
+// correctChanges corrects the p values of changes for their family: the tracks of one profile, workload and metric, over all
+// paths. It deletes all changes of a track whose most significant change may be chance after that. It sets Adjusted of the
+// changes that remain.
 func (h *History) correctChanges() {
 	tracks := make([]*Track, len(h.Tracks))
 	for i := range tracks {

@@ -211,7 +211,7 @@ func TestPairTails(t *testing.T) {
 	}
 }
 
-// run makes the side of a history: x has the given cost, created so many days on.
+// historySide returns a side of a history: x has the given cost, created so many days on.
 func historySide(t *testing.T, r *rand.Rand, day int, kernel string, cost map[plan.Path]float64) Side {
 	t.Helper()
 	var recs []result.Record

@@ -198,7 +198,8 @@ func equalizeDemandScope(recs []result.Record) (out []result.Record, most *float
 	return out, most
 }
 
-// analysePlace analyses the trials of one place, under the names that profiles have in the lab.
+// analysePlace analyses the trials of one place: of the cluster with this context, or of the lab if context is "". It drops
+// the context from the profiles' names, so that both places have the same names.
 func (p *Page) analysePlace(recs []result.Record, context string) (compare.Side, error) {
 	var own []result.Record
 	for _, r := range recs {

@@ -42,7 +42,8 @@ func (w world) total() (sum float64) {
 	return sum
 }
 
-// points are those of an event by its place: both ends are seen in windows that have probes there alone.
+// event returns the event of step n. Its host and point follow from its place: both ends are seen in windows that have
+// probes there alone.
 func (w world) event(n int) journey.Event {
 	last := len(w.steps) - 1
 	e := journey.Event{Host: "client", Point: journey.Transmit, Index: uint32(n), Length: 1, Direction: journey.Response, Took: uint16(w.took[n])}

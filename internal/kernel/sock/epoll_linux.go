@@ -43,17 +43,17 @@ func (p *Poll) Close() syscall.Errno { return Close(p.fd) }
 // Descriptor returns the epoll instance's own descriptor. It is readable (Input) when there are reports.
 func (p *Poll) Descriptor() int { return p.fd }
 
-// Add watches fd for the events in what. Reports about fd have tag. Closing fd ends the watch. Raw.
+// Add watches fd for the events in what. A report about fd carries tag. Closing fd ends the watch. The call is raw.
 func (p *Poll) Add(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.epollCtl(unix.EPOLL_CTL_ADD, fd, what, tag)
 }
 
-// Change replaces the watched events and the tag of fd, which must have been added. Raw.
+// Change replaces the watched events and the tag of fd, which must have been added. The call is raw.
 func (p *Poll) Change(fd int, what uint32, tag uint32) syscall.Errno {
 	return p.epollCtl(unix.EPOLL_CTL_MOD, fd, what, tag)
 }
 
-// Remove stops watching fd, which must have been added. Raw.
+// Remove stops watching fd, which must have been added. The call is raw.
 func (p *Poll) Remove(fd int) syscall.Errno { return p.epollCtl(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (p *Poll) epollCtl(verb, fd int, what, tag uint32) syscall.Errno {

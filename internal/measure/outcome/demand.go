@@ -127,7 +127,7 @@ func (t *trial) cpusOf(s *side, counted map[int]sample.Time) map[int]sample.Time
 	return cpus
 }
 
-// sharedCPUs returns the client's CPUs of the path if both sides are on one machine, otherwise nil.
+// sharedCPUs returns the CPUs that both sides may share: those of the client, if both sides are on one machine, otherwise nil.
 func (t *trial) sharedCPUs() map[int]sample.Time {
 	if t.c.Apart {
 		return nil

@@ -45,7 +45,7 @@ func (l *lines) add(o lines) {
 	l.product, l.tool, l.generated, l.test, l.c = l.product+o.product, l.tool+o.tool, l.generated+o.generated, l.test+o.test, l.c+o.c
 }
 
-// size prints the lines of each folder of the working directory.
+// size prints the lines of each folder of the working directory, and the number of packages that the binary is built from.
 func size() error {
 	shipped, err := linked()
 	if err != nil {

@@ -31,7 +31,7 @@ func full() Params {
 	return p
 }
 
-// each calls do with every recipe in every variant.
+// eachVariant calls do with every recipe in every variant.
 func eachVariant(t *testing.T, do func(t *testing.T, r Recipe, v Variant)) {
 	t.Helper()
 	all, err := All()

@@ -77,8 +77,8 @@ func refusalProbe(kind string, path plan.Path) inspection {
 	}
 }
 
-// sourceAddressesProbe returns a probe of the client addresses that the server saw over TCP and UDP. The argument who has the
-// expected clients, TCP first.
+// sourceAddressesProbe returns a probe of the client addresses that the server saw over TCP and UDP. who[0] is
+// the expected client over TCP, who[1] over UDP.
 func sourceAddressesProbe(path plan.Path, who [2]dataplane.Client) inspection {
 	both := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
