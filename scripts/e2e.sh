@@ -19,9 +19,9 @@ say() { echo "e2e: $*" >&2; }
 if [ $# -eq 0 ]; then
 	trap 'exit 130' INT TERM
 	failed= cilium='none TestDetect|TestCheckLiveConfig|TestPaths'
-	for kind in 'flannel-vxlan iptables .' 'flannel-host-gw nftables TestDetect|TestPaths|TestPolicy' \
-		'bridge iptables TestDetect|TestPaths' "cilium-vxlan $cilium" "cilium-native $cilium" "cilium-native-legacy $cilium" \
-		"cilium-native-dsr $cilium" 'none iptables'; do
+	for kind in 'none iptables' 'bridge iptables TestDetect|TestPaths' 'flannel-host-gw nftables TestDetect|TestPaths|TestPolicy' \
+		"cilium-vxlan $cilium" "cilium-native $cilium" "cilium-native-legacy $cilium" "cilium-native-dsr $cilium" \
+		'flannel-vxlan iptables .'; do
 		began=$(date +%s)
 		sh scripts/e2e.sh $kind || failed="$failed ${kind%% *}"
 		say "${kind%% *} took $(($(date +%s) - began)) s"

@@ -48,6 +48,7 @@ func lookCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.options.CNI, "cni", "/etc/cni/net.d", "`directory` of CNI configuration")
+	f.BoolVar(&a.options.Pod, "pod", false, "this network namespace is a pod's: its loopback may carry datagrams")
 	f.Uint16Var(&a.echo, "echo", 0, "answer marked datagrams on this UDP `port`")
 	f.StringVar(&a.mtu, "mtu", "", "find the largest packet that gets through to `address:port`")
 	f.StringVar(&a.messages.to, "content", "", "send messages with known content to `address:port`")

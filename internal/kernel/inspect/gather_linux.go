@@ -28,10 +28,12 @@ const (
 	answerTime = 2 * time.Second
 )
 
-// Options define where to look. The zero value is right for a pod.
+// Options define where to look. The zero value is right for a host-network pod.
 type Options struct {
 	// CNI is the directory of CNI configuration; "" is /etc/cni/net.d.
 	CNI string
+	// Pod is true if this process is in a pod's own network namespace.
+	Pod bool
 	// Proxy is the URL of kube-proxy's mode; "" is http://127.0.0.1:10249/proxyMode.
 	Proxy string
 }
@@ -77,7 +79,7 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	}
 	defer h.Close()
 	g := &gathering{ns: ns, h: h}
-	g.readMachine(ctx)
+	g.readMachine(ctx, o.Pod)
 	if err := g.readNetwork(); err != nil {
 		return netstate.State{}, err
 	}
@@ -90,11 +92,11 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 	return g.State, ctx.Err()
 }
 
-func (g *gathering) readMachine(ctx context.Context) {
+func (g *gathering) readMachine(ctx context.Context, pod bool) {
 	g.Host, _ = os.Hostname() // an error leaves the name empty
 	g.BootID = proc.BootID()
 	g.Namespace, _ = g.ns.Inode()
-	f, err := probe.Collect(ctx, probe.Collection{})
+	f, err := probe.Collect(ctx, probe.Collection{Pod: pod})
 	if err != nil {
 		g.addUnproven("facts of the machine", err)
 		return

@@ -20,6 +20,8 @@ type Collection struct {
 	CPUs []int
 	// Idle is how long the load of other processes is measured; 0 means that it is not measured.
 	Idle time.Duration
+	// Pod is true if the namespace of this process is a pod's, whose loopback it may use: a pod may not make a namespace.
+	Pod bool
 }
 
 // Collect returns the conditions of a run on this machine. It omits facts that are unknown. Do no other work while it
@@ -61,7 +63,7 @@ func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
 	} {
 		set(name, proc.Text(file))
 	}
-	irq, err := IRQTime(ctx, c.CPUs[0])
+	irq, err := IRQTime(ctx, c.CPUs[0], c.Pod)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

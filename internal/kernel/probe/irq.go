@@ -14,7 +14,7 @@ type interval struct {
 
 // Thresholds of irqAccounting, as shares from 0 to 1.
 const (
-	// enough is the least share of interrupt time in the wall time for a decision.
+	// enough is the least share of interrupt time in the thread's time, and the time it lost, for a decision.
 	enough = 0.10
 	// mostlyThere and mostlyMissing are limits for the share of interrupt time that the thread's clock lacks. A thread
 	// that never sleeps has all of its CPU's time except for the wait and, perhaps, the interrupts. So the share is 0
@@ -24,10 +24,16 @@ const (
 	little = 0.2
 )
 
+// add adds another interval to i.
+func (i *interval) add(o interval) {
+	i.wall, i.task, i.wait = i.wall+o.wall, i.task+o.task, i.wait+o.wait
+	i.interrupts, i.steal = i.interrupts+o.interrupts, i.steal+o.steal
+}
+
 // irqAccounting returns facts.IRQApart, facts.IRQInTask, or "" if the interval does not decide.
 func (i interval) irqAccounting() string {
 	missing, interrupts := float64(i.wall-i.task-i.wait), float64(i.interrupts)
-	if interrupts <= 0 || interrupts < enough*float64(i.wall) || float64(i.steal) > little*interrupts {
+	if interrupts <= 0 || interrupts < enough*float64(i.wall-i.wait) || float64(i.steal) > little*interrupts {
 		return ""
 	}
 	switch share := missing / interrupts; {

@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/facts"
@@ -164,7 +167,7 @@ func TestIRQTimeAgreesWithConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range cpus[:min(len(cpus), 2)] {
-		verdict, err := IRQTime(t.Context(), n)
+		verdict, err := IRQTime(t.Context(), n, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,6 +175,60 @@ func TestIRQTimeAgreesWithConfiguration(t *testing.T) {
 		if verdict == facts.IRQApart && strings.Contains(string(config), "# CONFIG_IRQ_TIME_ACCOUNTING is not set") {
 			t.Errorf("CPU %d: the verdict %q contradicts the configuration", n, verdict)
 		}
+	}
+}
+
+// TestIRQTimeInPod: a process in a namespace of its own, as a pod is, is told the same as one that makes a namespace. The test
+// runs itself there.
+func TestIRQTimeInPod(t *testing.T) {
+	const inPod = "CNIBENCH_TEST_IRQ_IN_POD"
+	cpus, err := thread.CPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv(inPod) != "" {
+		ns, err := netns.Here()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ns.Close()
+		h, err := link.Open(ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if err := h.Up(link.Loopback); err != nil {
+			t.Fatal(err)
+		}
+		verdict, err := IRQTime(t.Context(), cpus[0], true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("verdict=%s;\n", verdict)
+		return
+	}
+	needNamespaces(t)
+	want, err := IRQTime(t.Context(), cpus[0], false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestIRQTimeInPod$")
+	pod.Env = append(os.Environ(), inPod+"=1")
+	pod.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	out, err := pod.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, got, _ := strings.Cut(string(out), "verdict=")
+	got, _, ok := strings.Cut(got, ";")
+	if !ok {
+		t.Fatalf("no verdict in\n%s", out)
+	}
+	if want == "" || got == "" {
+		t.Skipf("undecided: %q in a namespace that was made, %q in the pod's", want, got)
+	}
+	if got != want {
+		t.Errorf("%q in the pod's namespace, %q in one that was made", got, want)
 	}
 }
 

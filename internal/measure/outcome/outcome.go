@@ -51,7 +51,8 @@ type Conditions struct {
 
 // FromFacts returns the Conditions in f; the caller adds LineRate and CPUs.
 func FromFacts(f facts.Facts) Conditions {
-	c := Conditions{NIC: plan.NIC(f[facts.NIC]), IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
+	irq := f[facts.IRQAccounting] // of several clusters it is a list
+	c := Conditions{NIC: plan.NIC(f[facts.NIC]), IRQApart: irq == facts.IRQApart, IRQUnknown: irq != facts.IRQApart && irq != facts.IRQInTask}
 	// A fact that is missing or not a number leaves the zero, which means unknown.
 	c.MTU, _ = strconv.Atoi(f[facts.MTU])
 	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)

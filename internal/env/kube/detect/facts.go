@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
 
-// machineFacts are the names of the facts about a node that any pod on it can read.
-var machineFacts = []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations}
+// machineFacts are the names of the facts about a node that any pod on it can find out.
+var machineFacts = []string{facts.Kernel, facts.CPUModel, facts.CPUs, facts.Governor, facts.Virtualization, facts.Clocksource, facts.Mitigations, facts.IRQAccounting}
 
 // Facts returns the verdict, its proofs, and the properties of the nodes as facts.
 func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {

@@ -95,7 +95,7 @@ func inspectEnds(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 		all.Go(func() {
 			limit, stop := context.WithTimeout(ctx, lookTime)
 			defer stop()
-			out, err := e.By.Exec(limit, e.Pod, []string{program, "look"})
+			out, err := e.By.Exec(limit, e.Pod, lookCommand(e.Host))
 			answers[i] = seenAtEnd{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}
 			if err == nil {
 				answers[i].State, err = netstate.Parse(out)
@@ -114,6 +114,14 @@ func inspectEnds(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
 		seen = append(seen, a)
 	}
 	return seen, proofs
+}
+
+// lookCommand returns the command that inspects the network from a pod. host means that the pod has the node's namespace.
+func lookCommand(host bool) []string {
+	if host {
+		return []string{program, "look"}
+	}
+	return []string{program, "look", "--pod"}
 }
 
 // trial tries one route.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -147,6 +148,49 @@ func TestSurvey(t *testing.T) {
 			if len(s.Unseen) != 1 || !strings.HasSuffix(s.Unseen[0], "inspected on a") {
 				t.Errorf("unseen %q: the node was not inspected", s.Unseen)
 			}
+		})
+	}
+}
+
+// TestSweepAgain: what is there again after it was removed is removed again, and named if it does not stay away. What was not
+// to be removed stays.
+func TestSweepAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		again int // how often it is there again
+		want  string
+	}{
+		{"once", 0, ""},
+		{"twice", 1, ""},
+		{"always", 1 << 20, "there again: a: annotation flannel.alpha.coreos.com/*"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				worn := node("a", "6.1", "10.1.0.0/24")
+				worn.Annotations = map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan", "projectcalico.org/IPv4Address": "x"}
+				i, client := standing(worn)
+				removed := 0
+				client.PrependReactor("update", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+					if removed++; removed <= c.again {
+						a.(k8stesting.UpdateAction).GetObject().(*corev1.Node).Annotations["flannel.alpha.coreos.com/backend-type"] = "vxlan"
+					}
+					return false, nil, nil
+				})
+				s, err := i.Survey(t.Context())
+				if err != nil || len(s.Left) != 2 {
+					t.Fatalf("left %v, %v", s.Left, err)
+				}
+				err = i.Sweep(t.Context(), slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return l.Owner != residue.Flannel }))
+				switch {
+				case c.want == "" && (err != nil || removed != c.again+1):
+					t.Errorf("removed %d times, %v", removed, err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				if s, err = i.Survey(t.Context()); err != nil || !slices.ContainsFunc(s.Left, func(l residue.Leftover) bool { return strings.HasPrefix(l.Owner, residue.Calico) }) {
+					t.Errorf("left %v, %v: Calico's was not to be removed", s.Left, err)
+				}
+			})
 		})
 	}
 }

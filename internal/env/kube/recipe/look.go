@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Leftovers is the command of cnibench that prints a residue.Node in JSON. It inspects the node whose root is mounted at
@@ -32,6 +34,9 @@ const (
 	lookLimit = 2 * time.Minute
 	// lookPatience bounds how long a pod may have a fault that may pass, such as a failed image pull.
 	lookPatience = 5 * time.Second
+	// sweepLimit bounds the time in which leftovers are removed again, with sweepPause between two removals.
+	sweepLimit = 2 * time.Minute
+	sweepPause = 5 * time.Second
 	// lookTTL is the time after which the pods' namespace may be removed.
 	lookTTL = time.Hour
 )
@@ -61,9 +66,31 @@ func (i *Installer) inspectNodes(ctx context.Context, nodes []corev1.Node) (map[
 	return found, nil
 }
 
-// Sweep removes leftovers. It removes annotations, taints and definitions through the API. For all others it runs their
-// commands Remove in a privileged pod on their node. The error lists what could not be removed.
+// Sweep removes leftovers, and surveys the cluster again until none of them is there: a runtime that still detaches pods calls
+// the plugin of a CNI that was uninstalled, which writes its log again. The error lists what could not be removed, or what was
+// there again after sweepLimit.
 func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
+	if len(left) == 0 {
+		return nil
+	}
+	there := left
+	err := wait.PollUntilContextTimeout(ctx, sweepPause, sweepLimit, true, func(context.Context) (bool, error) {
+		if err := i.sweepOnce(ctx, there); err != nil {
+			return false, err
+		}
+		s, err := i.Survey(ctx)
+		there = slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return !slices.Contains(left, l) })
+		return len(there) == 0, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("removed for %s, and there again: %s", sweepLimit, strings.Join(each.Of(there, residue.Leftover.String), "; "))
+	}
+	return err
+}
+
+// sweepOnce removes annotations, taints and definitions through the API. For all others it runs their commands Remove in a
+// privileged pod on their node.
+func (i *Installer) sweepOnce(ctx context.Context, left []residue.Leftover) error {
 	var errs []error
 	commands := map[string][]string{}
 	for _, l := range left {

@@ -40,7 +40,7 @@ func TestNodePodsPull(t *testing.T) {
 			return err
 		},
 		"sweep": func(i *Installer) error {
-			return i.Sweep(t.Context(), []residue.Leftover{{Node: "n1", Kind: "device", Name: "vxlan.calico", Remove: "ip link del vxlan.calico"}})
+			return i.sweepOnce(t.Context(), []residue.Leftover{{Node: "n1", Kind: "device", Name: "vxlan.calico", Remove: "ip link del vxlan.calico"}})
 		},
 	} {
 		i, client := pulling()

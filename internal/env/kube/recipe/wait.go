@@ -179,7 +179,7 @@ func (i *Installer) removeProbes(ctx context.Context, names []string) error {
 // defaultImage is the image of probe pods if Options has none.
 const defaultImage = "registry.k8s.io/pause:3.10"
 
-func (i *Installer) imageOrDefault() string { return cmp.Or(i.Image, defaultImage) }
+func (o Options) imageOrDefault() string { return cmp.Or(o.Image, defaultImage) }
 
 // probePod returns a pod to create on a node, to see whether it gets an address.
 func (i *Installer) probePod(node string) *corev1.Pod {
