@@ -1,7 +1,6 @@
 package external
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,30 +36,25 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	}
 	h := &c.Header
 	h.Schema, h.Facts = result.Schema, facts.Facts{}
-	var origins, titles, leftOut []string
+	var all adapter.Batch
 	for _, b := range batches {
-		adapter.AddName(&origins, b.Tool)
-		adapter.AddName(&titles, b.Title)
-		for _, s := range b.LeftOut {
-			adapter.AddName(&leftOut, s)
+		all.Join(b)
+	}
+	for _, r := range all.Readings {
+		for _, condition := range r.Conditions {
+			all.LeaveOut("%s, which the imported workload does not express", condition)
 		}
-		for _, r := range b.Readings {
-			for _, condition := range r.Conditions {
-				adapter.AddName(&leftOut, condition+", which the imported workload does not express")
-			}
-		}
-		adapter.MergeFacts(h.Facts, b.Facts)
-		if _, version, ok := strings.Cut(b.Tool, " "); ok && strings.ContainsAny(version, "0123456789") {
+	}
+	adapter.MergeFacts(h.Facts, all.Facts)
+	for tool := range strings.SplitSeq(all.Tool, ", ") {
+		if _, version, ok := strings.Cut(tool, " "); ok && strings.ContainsAny(version, "0123456789") {
 			adapter.MergeFacts(h.Facts, facts.Facts{facts.ToolVersion: version})
 		}
-		h.Created = earlierTime(h.Created, b.Created)
-		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
-		h.Plan.Environment = cmp.Or(h.Plan.Environment, b.Environment)
-		h.Plan.Baseline = cmp.Or(h.Plan.Baseline, plan.VariantOf(b.Baseline))
 	}
-	h.Origin, h.Plan.Name = strings.Join(origins, ", "), strings.Join(titles, "; ")
-	if len(leftOut) > 0 {
-		h.Facts[FactLeftOut] = strings.Join(leftOut, "; ")
+	h.Origin, h.Created = all.Tool, all.Created
+	h.Plan.Name, h.Plan.Warmup, h.Plan.Environment, h.Plan.Baseline = all.Title, all.Warmup, all.Environment, plan.VariantOf(all.Baseline)
+	if len(all.LeftOut) > 0 {
+		h.Facts[FactLeftOut] = strings.Join(all.LeftOut, "; ")
 	}
 	fillHeader(h, c.Records)
 	c.Records = append(c.Records, endRecord(c.Records))

@@ -2,6 +2,7 @@ package external
 
 import (
 	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 	"strconv"
@@ -198,7 +199,7 @@ func readingCase(r *Reading) plan.Case {
 }
 
 // addConditionsToProfiles appends the conditions to the profile, as in canal+gso.1, if readings of one case differ in them. Such
-// runs are not repetitions. It cuts the profile to longestProfile bytes.
+// runs are not repetitions. Of a profile of more than longestProfile bytes it replaces the end by a checksum of the whole.
 func addConditionsToProfiles(batches []Batch) {
 	seen := map[plan.Case]map[string]bool{}
 	forEachReading(batches, func(r *Reading) {
@@ -221,7 +222,10 @@ func addConditionsToProfiles(batches []Batch) {
 		for _, condition := range r.Conditions {
 			r.Profile += "+" + unlikeName.Regexp().ReplaceAllString(strings.ReplaceAll(condition, "=", "."), "-")
 		}
-		r.Profile = r.Profile[:min(len(r.Profile), longestProfile)]
+		if len(r.Profile) > longestProfile {
+			sum := fmt.Sprintf("~%08x", crc32.ChecksumIEEE([]byte(r.Profile)))
+			r.Profile = r.Profile[:longestProfile-len(sum)] + sum
+		}
 	}
 }
 

@@ -99,6 +99,11 @@ func TestUnlikeRuns(t *testing.T) {
 	if got, _ := cases(t, []Batch{decoded(t, x, read("outputs/testdata/qperf/qp_twice.txt"))}); len(got) != 2 || !strings.HasSuffix(got[1], "##") {
 		t.Errorf("one test twice: %s", got)
 	}
+	long := decoded(t, Label{Profile: strings.Repeat("x", 95), Path: podPath}, another(toned, 1))
+	longer := decoded(t, Label{Profile: strings.Repeat("x", 95), Path: podPath}, another(strings.ReplaceAll(toned, `"tos": 184`, `"tos": 188`), 2))
+	if got, _ := cases(t, []Batch{long, longer}); len(got) != 2 || strings.Contains(strings.Join(got, ""), "##") || len(strings.Fields(got[0])[0]) != longestProfile {
+		t.Errorf("names that differ after %d bytes: %s", longestProfile, got)
+	}
 	kube := Label{Profile: "x"}
 	suite := read("outputs/testdata/k8s-netperf/across_az.json")
 	once, _ := cases(t, []Batch{decoded(t, kube, suite)})

@@ -311,16 +311,7 @@ func decodeParts(parts []part, without []string) (Batch, error) {
 		for i := range b.Readings {
 			b.Readings[i].Above(p.heading)
 		}
-		if len(all.Readings) == 0 {
-			b.LeftOut = append(all.LeftOut, b.LeftOut...)
-			all = b
-			continue
-		}
-		adapter.MergeFacts(ensureFacts(&all), b.Facts)
-		all.Readings = append(all.Readings, b.Readings...)
-		for _, s := range b.LeftOut {
-			adapter.AddName(&all.LeftOut, s)
-		}
+		all.Join(b)
 	}
 	if len(all.Readings) == 0 {
 		return Batch{}, errors.Join(errs...)
@@ -339,13 +330,6 @@ func decodeParts(parts []part, without []string) (Batch, error) {
 		all.LeaveOut("the lines of %s: not the output of a supported tool", s)
 	}
 	return all, nil
-}
-
-func ensureFacts(b *Batch) map[string]string {
-	if b.Facts == nil {
-		b.Facts = map[string]string{}
-	}
-	return b.Facts
 }
 
 func sourceError(source string, err error) error {

@@ -224,6 +224,9 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := NewServer(""); err != nil {
+		t.Errorf("the root: %v", err)
+	}
 	for _, bad := range [][]byte{nil, make([]byte, 11), make([]byte, 12), {0, 1, 0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 'a', 0, 0, 1, 0, 1}} {
 		if got := s.Answer(bad, nil); got != nil {
 			t.Errorf("%x is answered with %x", bad, got)

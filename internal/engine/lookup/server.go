@@ -1,6 +1,8 @@
 package lookup
 
 import (
+	"strings"
+
 	"golang.org/x/net/dns/dnsmessage"
 )
 
@@ -17,7 +19,7 @@ const lifetime = 30
 // NewServer returns a server of a name, which must not be empty. Its addresses are from the ranges for documentation
 // (RFC 5737, RFC 3849). It fails if the name is invalid.
 func NewServer(name string) (*Server, error) {
-	if name[len(name)-1] != '.' {
+	if !strings.HasSuffix(name, ".") {
 		name += "."
 	}
 	packed, err := dnsmessage.NewName(name)

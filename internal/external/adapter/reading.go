@@ -238,6 +238,34 @@ func AddName(names *[]string, s string) {
 	}
 }
 
+// Join adds the readings of more, and what else more says. Tools and titles are listed once each. Of two warm-ups it keeps the
+// longer, of two times the earlier.
+func (b *Batch) Join(more Batch) {
+	b.Tool, b.Title = addText(b.Tool, more.Tool, ", "), addText(b.Title, more.Title, "; ")
+	b.Environment, b.Baseline = cmp.Or(b.Environment, more.Environment), cmp.Or(b.Baseline, more.Baseline)
+	if b.Created.IsZero() || !more.Created.IsZero() && more.Created.Before(b.Created) {
+		b.Created = more.Created
+	}
+	b.Warmup = max(b.Warmup, more.Warmup)
+	if b.Facts == nil {
+		b.Facts = facts.Facts{}
+	}
+	MergeFacts(b.Facts, more.Facts)
+	b.Readings = append(b.Readings, more.Readings...)
+	for _, s := range more.LeftOut {
+		AddName(&b.LeftOut, s)
+	}
+}
+
+// addText adds to a list of texts those of another that it lacks. An empty list is "".
+func addText(list, more, separator string) string {
+	var all []string
+	for _, s := range strings.Split(list+separator+more, separator) {
+		AddName(&all, s)
+	}
+	return strings.Join(all, separator)
+}
+
 // LeaveOut lists something that is not imported, once.
 func (b *Batch) LeaveOut(format string, args ...any) {
 	AddName(&b.LeftOut, fmt.Sprintf(format, args...))

@@ -48,14 +48,7 @@ func decodeKnbText(b []byte) (adapter.Batch, error) {
 		if len(one.Readings) == 0 {
 			return errors.New("it ends before its numbers: the output is cut off")
 		}
-		readings := append(all.Readings, one.Readings...)
-		facts := all.Facts
-		if all = one; all.Facts == nil {
-			all.Facts = facts
-		} else if facts != nil {
-			adapter.MergeFacts(all.Facts, facts)
-		}
-		all.Readings = readings
+		all.Join(one)
 		for range one.Readings {
 			names = append(names, knbOwnName.ReplaceAllString(one.Title, ""))
 		}

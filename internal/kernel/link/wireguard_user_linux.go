@@ -46,6 +46,9 @@ func setWireGuard(c net.Conn, config wgtypes.Config) error {
 // readWireGuard returns the port and the peers of a device, and closes c.
 func readWireGuard(c net.Conn, device string) (port int, peers []WireGuardPeer, err error) {
 	err = askWireGuard(c, "get=1\n", func(key, value string) (err error) {
+		if len(peers) == 0 && (key == "endpoint" || key == "allowed_ip") {
+			return errors.New("no public_key is before it")
+		}
 		switch key {
 		case "listen_port":
 			port, err = strconv.Atoi(value)
