@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -124,10 +123,8 @@ func (c *Cluster) setServiceAddress(server *control.Endpoint, s serviceSpec) (wh
 	// A path to a NodePort enters at the first node.
 	var addresses []string
 	for _, n := range c.place.nodes {
-		for _, a := range n.Status.Addresses {
-			if n.Name == c.place.client && a.Type == corev1.NodeInternalIP {
-				addresses = append(addresses, a.Address)
-			}
+		if n.Name == c.place.client {
+			addresses = api.NodeAddresses(n)
 		}
 	}
 	if server.Address = api.PickFamily(addresses, c.options.Family); server.Address == "" {

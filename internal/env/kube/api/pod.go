@@ -61,6 +61,25 @@ func Addresses(p *corev1.Pod) []string {
 	return all
 }
 
+// NodeAddresses returns the internal IP addresses of a node, in the cluster's order of families.
+func NodeAddresses(n corev1.Node) (all []string) {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			all = append(all, a.Address)
+		}
+	}
+	return all
+}
+
+// UnderlayFamily returns the family of the addresses between nodes with these internal addresses: 6 if there is none of
+// IPv4, otherwise 4.
+func UnderlayFamily(addresses []string) int {
+	if PickFamily(addresses, 4) == "" && PickFamily(addresses, 6) != "" {
+		return 6
+	}
+	return 4
+}
+
 // PickFamily returns the first address of a family: 4, 6, or 0 for any. It returns "" if there is none.
 func PickFamily(addresses []string, family int) string {
 	for _, a := range addresses {

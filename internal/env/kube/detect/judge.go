@@ -109,10 +109,11 @@ func podProofs(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	case !fits:
 		room.Why = "the CNI's overhead per packet is not known"
 	default:
-		most := under - known.ReservedOn(4)
+		reserved := known.ReservedOn(s.underlayFamily(seen.Node))
+		most := under - reserved
 		room.Claimed = fmt.Sprintf("at most %d", most)
 		if room.Result = OK; mtu > most { // upstream Canal's default; the proof of the path shows whether large packets pass
-			room.Result, room.Why = doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.ReservedOn(4), under)
+			room.Result, room.Why = doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", reserved, under)
 		} else if mtu < most {
 			room.Why = fmt.Sprintf("%d bytes below the largest that fits", most-mtu)
 		}

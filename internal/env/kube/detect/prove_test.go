@@ -175,6 +175,12 @@ func TestProveFails(t *testing.T) {
 			l.sights["pod-1"] = netstate.State{BootID: "boot-n1", Devices: []netstate.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
 		}, "device of the pod", mismatch, "veth is claimed, ipvlan is seen"},
 		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are added"},
+		{"an MTU too large for an IPv6 underlay", func(s *Snapshot, _ *Ground, _ *scripted) {
+			s.Nodes = slices.Clone(s.Nodes)
+			for i := range s.Nodes {
+				s.Nodes[i].Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "fd00::1"}}
+			}
+		}, "MTU of the pod", doubtful, "at most 1430 is claimed, 1450 is seen: 70 bytes are added"},
 		{"no tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["node-2"] = node("n2", 1500) }, "tunnel of the node", mismatch, "no such device"},
 		{"another proxy", func(_ *Snapshot, _ *Ground, l *scripted) {
 			x := node("n2", 1500, flannelDevice)

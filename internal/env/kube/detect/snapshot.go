@@ -38,6 +38,16 @@ type Snapshot struct {
 	Unproven []string
 }
 
+// underlayFamily returns the family of the addresses between the nodes, as those of a node show it; 4 if it is unknown.
+func (s Snapshot) underlayFamily(node string) int {
+	for _, n := range s.Nodes {
+		if n.Name == node {
+			return api.UnderlayFamily(api.NodeAddresses(n))
+		}
+	}
+	return 4
+}
+
 // ReadyNodes returns the names of up to n ready Linux nodes, in the order of their names. Cordoned nodes come after all
 // others.
 func ReadyNodes(nodes []corev1.Node, n int) []string {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/judge/config"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -55,12 +56,9 @@ func (i *Installer) Learn(ctx context.Context) (Params, error) {
 // nodeParams returns the parameters of a node: its internal address and its podCIDR. It prefers IPv4.
 func nodeParams(n corev1.Node) Node {
 	out := Node{Name: n.Name}
-	for _, a := range n.Status.Addresses {
-		ip, err := netip.ParseAddr(a.Address)
-		if err == nil && a.Type == corev1.NodeInternalIP && (!out.Address.IsValid() || ip.Is4()) {
-			out.Address = ip
-		}
-	}
+	addresses := api.NodeAddresses(n)
+	// An unknown address stays the zero value.
+	out.Address, _ = netip.ParseAddr(api.PickFamily(addresses, api.UnderlayFamily(addresses)))
 	for _, text := range append(slices.Clone(n.Spec.PodCIDRs), n.Spec.PodCIDR) {
 		c, err := netip.ParsePrefix(text)
 		if err == nil && (!out.PodCIDR.IsValid() || c.Addr().Is4() && !out.PodCIDR.Addr().Is4()) {

@@ -14,7 +14,9 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -141,7 +143,8 @@ func (p Params) values(q profile.Profile) map[string]string {
 	if host, port, err := net.SplitHostPort(p.APIServer); err == nil {
 		v["api-host"], v["api-port"] = host, port
 	}
-	v["pod-mtu"] = strconv.Itoa(cmp.Or(p.MTU, ethernetMTU) - q.ReservedOn(4))
+	family := api.UnderlayFamily(each.Of(p.Nodes, func(n Node) string { return n.Address.String() }))
+	v["pod-mtu"] = strconv.Itoa(cmp.Or(p.MTU, ethernetMTU) - q.ReservedOn(family))
 	if p.MTU != 0 {
 		v["mtu"], v["given-pod-mtu"] = strconv.Itoa(p.MTU), v["pod-mtu"]
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 func TestExpand(t *testing.T) {
@@ -214,4 +216,24 @@ func FuzzExpand(f *testing.F) {
 		x := expander{lookup: func(name string) (string, bool) { return inner, name == "x" && !strings.Contains(inner, "${x") }}
 		x.expand(text)
 	})
+}
+
+// TestPodMTU: the pods' MTU leaves room for the headers of the family that the nodes have.
+func TestPodMTU(t *testing.T) {
+	q, _ := profile.Lookup("flannel-vxlan")
+	for _, c := range []struct {
+		nodes []string
+		want  string
+	}{
+		{nil, "1450"}, {[]string{"192.0.2.1", "fd00::1"}, "1450"}, {[]string{"fd00::1", "fd00::2"}, "1430"}, {[]string{""}, "1450"},
+	} {
+		var p Params
+		for _, a := range c.nodes {
+			address, _ := netip.ParseAddr(a)
+			p.Nodes = append(p.Nodes, Node{Address: address})
+		}
+		if got := p.values(q)["pod-mtu"]; got != c.want {
+			t.Errorf("nodes %q: %s, want %s", c.nodes, got, c.want)
+		}
+	}
 }
