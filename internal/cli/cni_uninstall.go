@@ -17,8 +17,8 @@ effect on the next CNI and the command that removes it. Without a profile it onl
 annotations and taints. On the nodes they are configuration, devices, chains, tables, routes, BPF programs and pins, which
 deleting a CNI does not remove. The nodes are inspected only with --image, by a privileged pod on each node.
 
-Objects of the installed CNI are not listed. The exit code is 3 if anything is left. --remove runs the commands, and again
-if something is there again.`
+Objects of the installed CNI are not listed. The exit code is 3 if anything is left. --remove runs the commands
+until those CNIs have left nothing.`
 
 func cniUninstallCommand(p *program) *cobra.Command {
 	a := installation{program: p}

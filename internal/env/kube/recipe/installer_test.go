@@ -152,8 +152,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSweepAgain: what is there again after it was removed is removed again, and named if it does not stay away. What was not
-// to be removed stays.
+// TestSweepAgain: what its owner leaves meanwhile is removed, too, and named if it does not stay away. What others left stays.
 func TestSweepAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -162,17 +161,17 @@ func TestSweepAgain(t *testing.T) {
 	}{
 		{"once", 0, ""},
 		{"twice", 1, ""},
-		{"always", 1 << 20, "there again: a: annotation flannel.alpha.coreos.com/*"},
+		{"always", 1 << 20, "still there: a: taint node.cilium.io/agent-not-ready"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				worn := node("a", "6.1", "10.1.0.0/24")
-				worn.Annotations = map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan", "projectcalico.org/IPv4Address": "x"}
+				worn.Annotations = map[string]string{"network.cilium.io/ipv4-pod-cidr": "10.1.0.0/24", "projectcalico.org/IPv4Address": "x"}
 				i, client := standing(worn)
 				removed := 0
 				client.PrependReactor("update", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
 					if removed++; removed <= c.again {
-						a.(k8stesting.UpdateAction).GetObject().(*corev1.Node).Annotations["flannel.alpha.coreos.com/backend-type"] = "vxlan"
+						a.(k8stesting.UpdateAction).GetObject().(*corev1.Node).Spec.Taints = []corev1.Taint{{Key: "node.cilium.io/agent-not-ready"}}
 					}
 					return false, nil, nil
 				})
@@ -180,7 +179,7 @@ func TestSweepAgain(t *testing.T) {
 				if err != nil || len(s.Left) != 2 {
 					t.Fatalf("left %v, %v", s.Left, err)
 				}
-				err = i.Sweep(t.Context(), slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return l.Owner != residue.Flannel }))
+				err = i.Sweep(t.Context(), slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return l.Owner != residue.Cilium }))
 				switch {
 				case c.want == "" && (err != nil || removed != c.again+1):
 					t.Errorf("removed %d times, %v", removed, err)

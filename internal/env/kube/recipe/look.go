@@ -66,9 +66,9 @@ func (i *Installer) inspectNodes(ctx context.Context, nodes []corev1.Node) (map[
 	return found, nil
 }
 
-// Sweep removes leftovers, and surveys the cluster again until none of them is there: a runtime that still detaches pods calls
-// the plugin of a CNI that was uninstalled, which writes its log again. The error lists what could not be removed, or what was
-// there again after sweepLimit.
+// Sweep removes leftovers, and surveys the cluster again until their owners have left nothing: a runtime that removes the
+// sandboxes of earlier pods calls the plugin of a CNI that was uninstalled, which writes its log. The error lists what could
+// not be removed, or what was still there after sweepLimit.
 func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 	if len(left) == 0 {
 		return nil
@@ -79,11 +79,13 @@ func (i *Installer) Sweep(ctx context.Context, left []residue.Leftover) error {
 			return false, err
 		}
 		s, err := i.Survey(ctx)
-		there = slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return !slices.Contains(left, l) })
+		there = slices.DeleteFunc(s.Left, func(l residue.Leftover) bool {
+			return !slices.ContainsFunc(left, func(m residue.Leftover) bool { return m.Owner == l.Owner })
+		})
 		return len(there) == 0, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("removed for %s, and there again: %s", sweepLimit, strings.Join(each.Of(there, residue.Leftover.String), "; "))
+		return fmt.Errorf("removed for %s, and still there: %s", sweepLimit, strings.Join(each.Of(there, residue.Leftover.String), "; "))
 	}
 	return err
 }
