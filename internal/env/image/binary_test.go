@@ -53,6 +53,9 @@ func TestRefusals(t *testing.T) {
 	}
 	cut := filepath.Join(dir, "cut")
 	write(t, cut, string(content[:len(content)/100]))
+	// Only its build information is that of another system, whose library is not compiled for this test.
+	otherSystem := filepath.Join(dir, "plan9")
+	write(t, otherSystem, strings.ReplaceAll(string(content), "GOOS=linux", "GOOS=plan9"))
 	for name, c := range map[string]struct{ platform, file, want, advice string }{
 		"missing":       {"linux/amd64", filepath.Join(dir, "none"), "no such file", ""},
 		"directory":     {"linux/amd64", dir, "is a directory", ""},
@@ -60,7 +63,7 @@ func TestRefusals(t *testing.T) {
 		"cut short":     {"linux/amd64", cut, "is not a Go program", "make build"},
 		"another":       {"linux/amd64", imagetest.Program{Module: "example.org/other", OS: "linux", Arch: "amd64", Version: testVersion}.File(t), "is not cnibench, but example.org/other", ""},
 		"architecture":  {"linux/arm64", amd64, "is built for linux/amd64, not for linux/arm64", "GOARCH=arm64"},
-		"system":        {"linux/amd64", imagetest.Program{Module: module, OS: "darwin", Arch: "amd64", Version: testVersion}.File(t), "is built for darwin/amd64, not for linux/amd64", "GOOS=linux"},
+		"system":        {"linux/amd64", otherSystem, "is built for plan9/amd64, not for linux/amd64", "GOOS=linux"},
 		"version":       {"linux/amd64", imagetest.Cnibench("amd64", "v9.8.6").File(t), "is not of this version of cnibench, " + testVersion, "same commit"},
 		"wrong machine": {"linux/amd64", altered(t, amd64, 18, 0xb7), "is for EM_AARCH64, not for linux/amd64", "GOARCH=amd64"},
 	} {
