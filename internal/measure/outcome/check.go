@@ -267,7 +267,8 @@ func (t *trial) describeIRQApart() string {
 	if _, ok := t.metrics[metric.KernelCPU]; !ok {
 		return "this kernel keeps interrupt time out of the CPU clocks of tasks, and no other source has it: no service demand"
 	}
-	return "this kernel keeps interrupt time out of the CPU clocks of tasks: it is added from /proc/stat, for the whole CPU and in ticks of 10 ms"
+	return fmt.Sprintf("this kernel keeps interrupt time out of the CPU clocks of tasks: it is added from /proc/stat, all that %s had, in ticks of 10 ms",
+		number.Counted(t.pathCPUs(), "CPU"))
 }
 
 func (t *trial) describeIRQUnknown() string {
@@ -284,8 +285,7 @@ func (t *trial) describeHiddenKsoftirqd() string {
 // idleInterruptReason returns why softirq work may be charged to no task, "" if it cannot. A kernel without separate
 // interrupt accounting charges the work to no task, not even to ksoftirqd, if the CPU was idle.
 func (t *trial) idleInterruptReason() string {
-	client := t.cpusOf(t.client, nil)
-	n := len(client) + len(t.cpusOf(t.server, client))
+	n := t.pathCPUs()
 	switch {
 	case t.c.IRQApart:
 		return ""

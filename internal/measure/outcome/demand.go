@@ -135,6 +135,11 @@ func (t *trial) sharedCPUs() map[int]sample.Time {
 	return t.cpusOf(t.client, nil)
 }
 
+// pathCPUs returns the number of CPUs of the path.
+func (t *trial) pathCPUs() int {
+	return len(t.cpusOf(t.client, nil)) + len(t.cpusOf(t.server, t.sharedCPUs()))
+}
+
 // pathTime returns the time of all CPUs of the path, each once.
 func (t *trial) pathTime() sample.Time {
 	time := sample.Sum(t.cpusOf(t.client, nil))
