@@ -72,9 +72,12 @@ func setOperatorDefaults(v *values) {
 
 // installationWords are the values that an Installation's schema allows, below calicoNetwork, in the schema's case.
 var installationWords = map[string][]string{
-	"linuxDataplane": {"Iptables", "BPF", "VPP", "Nftables"}, "bgp": {"Enabled", "Disabled"},
+	"linuxDataplane": {"Iptables", "BPF", "VPP", "Nftables"}, "bgp": {"Enabled", "Disabled"}, "linuxPodInterfaceType": {"Veth", "Netkit"},
 	"encapsulation": {"IPIPCrossSubnet", "IPIP", "VXLAN", "VXLANCrossSubnet", "None"},
 }
+
+// podDevicePath is where the Installation says which kind of device pods get.
+const podDevicePath = "calicoNetwork.linuxPodInterfaceType"
 
 // calicoState is the effective state of a Calico configuration.
 type calicoState struct {
@@ -150,6 +153,9 @@ func judgeInstallation(j *judge, inst *values) {
 		case inst.at("cni.ipam.type").is("HostLocal") && strings.HasPrefix(g.text, "VXLAN"):
 			addRefusal(j, g, "with cni.ipam.type: HostLocal")
 		}
+	}
+	if device := inst.at(podDevicePath); !calicos && device.isGiven() {
+		addRefusal(j, device, "with cni.type: "+plugin.text)
 	}
 	switch vpp := inst.at("calicoNetwork.linuxDataplane"); {
 	case !calicos && bgp.isGiven() && bgp.is("Enabled"):
@@ -259,6 +265,7 @@ func (j *judge) showCalico(c calicoState) {
 		j.showSetting(calico, "encapsulation", c.encapsulation, cmp.Or(c.pool.origin, Default), c.pool.by)
 	}
 	j.showValues(calico, c.inst, "cni.type", "calicoNetwork.bgp", "calicoNetwork.mtu")
+	j.showGiven(calico, c.inst, podDevicePath)
 	spelled, cross := strings.CutSuffix(strings.ToLower(c.encapsulation), "crosssubnet")
 	if cross {
 		spelled += " between subnets"
@@ -273,23 +280,23 @@ func (j *judge) showCalico(c calicoState) {
 		j.showValues(calico, c.inst, "calicoNetwork.kubeProxyManagement", "calicoNetwork.bpfNetworkBootstrap")
 		j.showValues(calico, c.felix, "bpfExternalServiceMode")
 	}
-	j.showGiven(calico, c.felix, "wireguardEnabled", "featureDetectOverride", "nftablesMode")
+	j.showGiven(calico, c.felix, "wireguardEnabled", "featureDetectOverride", "nftablesMode", "bpfAttachType")
 }
 
 // felixWrites are the defaults of settings of the eBPF dataplane. Felix and the operator write some of them into the
-// object, so they are not a user's request.
+// object, so they are not a user's request. Two defaults of different versions are separated by a space.
 var felixWrites = map[string]string{
 	"bpfConnectTimeLoadBalancing": "TCP", "bpfHostNetworkedNATWithoutCTLB": "Enabled", "bpfExternalServiceMode": "Tunnel",
 	"bpfKubeProxyIptablesCleanupEnabled": "true", "bpfKubeProxyEndpointSlicesEnabled": "true", "bpfKubeProxyMinSyncPeriod": "1s", "bpfEnforceRPF": "Loose",
 	"bpfHostConntrackBypass": "true", "bpfPolicyDebugEnabled": "true", "bpfExtToServiceConnmark": "0", "bpfRedirectToPeer": "Enabled", "bpfProfiling": "Disabled",
-	"bpfAttachType": "TCX", "bpfConntrackCleanupMode": "Auto", "bpfConntrackLogLevel": "Off", "bpfJITHardening": "Auto", "bpfExportBufferSizeMB": "1",
+	"bpfAttachType": "TCX Netkit", "bpfConntrackCleanupMode": "Auto", "bpfConntrackLogLevel": "Off", "bpfJITHardening": "Auto", "bpfExportBufferSizeMB": "1",
 	"bpfMapSizeNATFrontend": "65536", "bpfMapSizeNATBackend": "262144", "bpfMapSizeNATAffinity": "65536", "bpfMapSizeRoute": "262144", "bpfMapSizeConntrack": "512000",
 	"bpfMapSizeIPSets": "1048576", "bpfMapSizeIfState": "1000", "bpfPSNATPorts": "20000:29999",
 }
 
 // isUnaskedBPF reports whether a setting of the eBPF dataplane is a default, or is also read by another dataplane.
 func isUnaskedBPF(g value) bool {
-	return slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) || g.text == "" || g.is(felixWrites[g.path])
+	return slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) || g.text == "" || slices.ContainsFunc(strings.Fields(felixWrites[g.path]), g.is)
 }
 
 // judgeUnusedBPF reports settings of the eBPF dataplane that the configured dataplane does not read. For dataplane
@@ -320,6 +327,9 @@ func (j *judge) judgeCalicoBPF(c calicoState) {
 	if proxy.runs == no && !told {
 		j.addFinding("api-server", proxy.at, "kube-proxy does not run (%s), and ConfigMap kubernetes-services-endpoint is not given", proxy.why)
 	}
+	if g := c.felix.at("bpfAttachType"); c.inst.at(podDevicePath).is("Netkit") && (g.is("TCX") || g.is("TC")) {
+		j.addFinding("netkit-attach", g, "bpfAttachType: %s, and linuxPodInterfaceType is Netkit", g.text)
+	}
 	if g := c.felix.at("bpfExternalServiceMode"); g.is("DSR") {
 		j.addFinding("dsr-scope", g, "bpfExternalServiceMode: DSR")
 	}
@@ -336,6 +346,9 @@ func (j *judge) judgeCalicoNetwork(c calicoState) {
 	}
 	if mesh := j.bgp.at("nodeToNodeMeshEnabled"); mesh.is("false") && j.peers == 0 && c.encapsulation != "" && !strings.HasPrefix(c.encapsulation, "VXLAN") {
 		j.addFinding("bgp-mesh", mesh, "nodeToNodeMeshEnabled: false, encapsulation %s, and no BGPPeer is given", c.encapsulation)
+	}
+	if g := c.inst.at(podDevicePath); g.is("Netkit") {
+		j.addFinding("netkit-fallback", g, "linuxPodInterfaceType: %s", g.text)
 	}
 	if strings.HasSuffix(c.encapsulation, "CrossSubnet") {
 		j.addFinding("cross-subnet", c.pool, "encapsulation %s", c.encapsulation)
@@ -404,6 +417,9 @@ func (j *judge) addCalicoProfile(c calicoState) {
 		return
 	}
 	but := c.others
+	if c.inst.at(podDevicePath).is("Netkit") {
+		but = append(but, "pods have netkit devices where the kernel makes them, veth in the lab")
+	}
 	if c.dataplane == "BPF" && j.proxyState().runs == yes && !j.operatorStopsKubeProxy(c) {
 		but = append(but, "kube-proxy runs beside it")
 	}

@@ -44,6 +44,14 @@ func (d *detective) detectCalico(w workloadSpec) {
 	}
 	d.adoptReport(r)
 	d.setCalicoInForce(inst)
+	if field(inst, "spec", "calicoNetwork", "linuxPodInterfaceType") == "Netkit" {
+		d.PodDevice = configClaim{"netkit", "Installation default"}
+	}
+	for _, c := range d.firstConflists() {
+		if p := c.main(); p.Type == calico && p.DeviceType == "netkit" {
+			d.PodDevice = configClaim{p.DeviceType, c.File + " of " + c.Node}
+		}
+	}
 }
 
 // defaultObject returns the object of a kind that is called "default", or nil if there is none.

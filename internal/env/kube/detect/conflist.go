@@ -26,6 +26,8 @@ type plugin struct {
 	// Mode and MTU are options of macvlan and ipvlan; a missing option is zero.
 	Mode string
 	MTU  int
+	// DeviceType is an option of Calico's plugin: "netkit" in place of veth.
+	DeviceType string `json:"device_type"`
 	// Delegates are the plugins that Multus calls. The first of them creates the pod's first device.
 	Delegates []plugin
 	// Plugins are the plugins of a delegate that is a chain.

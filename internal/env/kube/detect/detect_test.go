@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -172,6 +173,54 @@ func TestClusters(t *testing.T) {
 				t.Error("the same snapshot is judged otherwise the second time")
 			}
 		})
+	}
+}
+
+// TestCalicoPodDevice: the device that Calico is asked for is compared with that of the pods, and a pod with a veth device is a
+// doubt, because the plugin falls back to it.
+func TestCalicoPodDevice(t *testing.T) {
+	c := load(t, "testdata/clusters/calico-ebpf-dsr.txtar")
+	s, err := Read(t.Context(), c.clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(kind string) seenAtEnd {
+		return seenAtEnd{Pod: "pod-1", Node: "n1", State: netstate.State{Devices: []netstate.Device{{Name: "eth0", Kind: kind, MTU: 1450}}, Routes: []netstate.Route{{To: netip.MustParsePrefix("0.0.0.0/0"), Device: "eth0"}}}}
+	}
+	host := seenAtEnd{Node: "n1", Host: true, State: netstate.State{Conflists: []netstate.Conflist{
+		{File: "10-calico.conflist", Text: `{"name": "k8s-pod-network", "plugins": [{"type": "calico", "device_type": "netkit"}]}`},
+	}}}
+	for _, x := range []struct {
+		name, asked, device string
+		conflist            bool
+		want                proofResult
+	}{
+		{"not asked", "", "veth", false, OK},
+		{"not asked, and there", "", "netkit", false, mismatch},
+		{"asked of the operator, and there", "Netkit", "netkit", false, OK},
+		{"asked of the operator, and fallen back", "Netkit", "veth", false, doubtful},
+		{"asked of the operator, and another", "Netkit", "macvlan", false, mismatch},
+		{"asked of the plugin, and there", "", "netkit", true, OK},
+		{"asked of the plugin, and fallen back", "", "veth", true, doubtful},
+	} {
+		for _, o := range s.Objects {
+			if o["kind"] == "Installation" {
+				network := o["spec"].(map[string]any)["calicoNetwork"].(map[string]any)
+				delete(network, "linuxPodInterfaceType")
+				if x.asked != "" {
+					network["linuxPodInterfaceType"] = x.asked
+				}
+			}
+		}
+		s.Seen = []seenAtEnd{pod(x.device)}
+		if x.conflist {
+			s.Seen = append(s.Seen, host)
+		}
+		v := Detect(s)
+		proof := podProofs(v, s, s.Seen[0])[0]
+		if v.Profile != "calico-ebpf-dsr" || proof.Result != x.want || x.want == doubtful && !strings.Contains(proof.Why, "before 6.7") {
+			t.Errorf("%s: %s, %s", x.name, v.Profile, proof)
+		}
 	}
 }
 
