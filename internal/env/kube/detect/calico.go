@@ -45,13 +45,26 @@ func (d *detective) detectCalico(w workloadSpec) {
 	d.adoptReport(r)
 	d.setCalicoInForce(inst)
 	if field(inst, "spec", "calicoNetwork", "linuxPodInterfaceType") == "Netkit" {
-		d.PodDevice = configClaim{"netkit", "Installation default"}
+		d.addSetting(calico, podDeviceSetting, configClaim{"netkit", "Installation default"}, configClaim{})
 	}
 	for _, c := range d.firstConflists() {
-		if p := c.main(); p.Type == calico && p.DeviceType == "netkit" {
-			d.PodDevice = configClaim{p.DeviceType, c.File + " of " + c.Node}
+		if p := c.main(); p.Type == calico && p.DeviceType != "" && d.podDevice() == "" {
+			d.addSetting(calico, podDeviceSetting, configClaim{p.DeviceType, c.File + " of " + c.Node}, configClaim{})
 		}
 	}
+}
+
+// podDeviceSetting is the setting of the kind of device that pods get, if it is not the profile's.
+const podDeviceSetting = "device of pods"
+
+// podDevice returns the kind of device that the CNI is asked for, "" if it is the profile's.
+func (v Verdict) podDevice() string {
+	for _, s := range v.Settings {
+		if s.Name == podDeviceSetting {
+			return s.Asked
+		}
+	}
+	return ""
 }
 
 // defaultObject returns the object of a kind that is called "default", or nil if there is none.

@@ -75,8 +75,5 @@ func (f Finding) verdictGrid() report.Grid {
 	}{{"MTU of pods", v.MTU}, {"encapsulation", v.Encapsulation}, {"encryption", v.Encryption}} {
 		addRow(&g, c.name, cmp.Or(c.claim.Value, "unknown"), c.claim.Source)
 	}
-	if d := v.PodDevice; d.Value != "" {
-		addRow(&g, "device of pods", d.Value, d.Source)
-	}
 	return g
 }

@@ -91,7 +91,7 @@ func podProofs(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	}
 	kind := Proof{What: "device of the pod", Where: seen.Pod, Seen: d.Kind, Result: OK}
 	known, fits := profile.Lookup(v.Profile)
-	kind.Claimed = cmp.Or(v.PodDevice.Value, known.PodDevice)
+	kind.Claimed = cmp.Or(v.podDevice(), known.PodDevice)
 	switch {
 	case kind.Claimed == d.Kind || kind.Claimed == "" && !fits:
 	case kind.Claimed == "netkit" && v.CNI == calico && d.Kind == "veth":

@@ -34,8 +34,6 @@ type Verdict struct {
 	MTU           configClaim `json:"mtu"`
 	Encapsulation configClaim `json:"encapsulation"`
 	Encryption    configClaim `json:"encryption"`
-	// PodDevice is the kind of device that pods are to have, where it is not the profile's.
-	PodDevice configClaim `json:"podDevice,omitzero"`
 	// Doubts are observations that contradict the verdict. Unproven lists what could not be observed.
 	Doubts   []string `json:"doubts,omitempty"`
 	Unproven []string `json:"unproven,omitempty"`
