@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Masterminds/sprig/v3"
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
@@ -162,6 +163,29 @@ func TestRender(t *testing.T) {
 	}
 	if want := []string{"CustomResourceDefinition", "Namespace", "ConfigMap", "Deployment", "Job post-install,post-upgrade"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNoKeys: every function of sprig that generates a certificate or a key returns an empty one, of the same shape.
+func TestNoKeys(t *testing.T) {
+	c := with(t, map[string]string{"templates/keys.yaml": `{{ $ca := genCA "ca" 9 }}{{ $of := genCAWithKey "ca" 9 (genPrivateKey "rsa") }}kind: Secret
+data:
+  a: {{ (genSignedCert "a" nil (list "a") 9 $ca).Cert | b64enc | quote }}
+  b: {{ (genSignedCertWithKey "a" nil (list "a") 9 $of "").Key | b64enc | quote }}
+  c: {{ (genSelfSignedCert "a" nil nil 9).Cert | quote }}
+  d: {{ (genSelfSignedCertWithKey "a" nil nil 9 "").Cert | quote }}
+  e: {{ (buildCustomCert "" "").Cert | quote }}`})
+	made, err := c.Execute(nil, Release{Name: "r", NoKeys: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := made["templates/keys.yaml"]; strings.Count(got, `""`) != 5 {
+		t.Errorf("made %s", got)
+	}
+	for name := range sprig.TxtFuncMap() {
+		if made := strings.HasPrefix(name, "gen") || strings.Contains(name, "Cert"); made && keylessFuncs()[name] == nil {
+			t.Errorf("%s makes keys", name)
+		}
 	}
 }
 

@@ -53,6 +53,20 @@ func templateFuncs() template.FuncMap {
 	return f
 }
 
+// certificate has the fields that templates read of a generated certificate.
+type certificate struct{ Cert, Key string }
+
+// keylessFuncs are the functions that generate keys and certificates, returning empty ones.
+func keylessFuncs() template.FuncMap {
+	f := template.FuncMap{"genPrivateKey": func(...any) string { return "" }}
+	for _, name := range []string{
+		"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey", "buildCustomCert",
+	} {
+		f[name] = func(...any) certificate { return certificate{} }
+	}
+	return f
+}
+
 func toYAML(v any) (string, error) {
 	text, err := yaml.Marshal(v)
 	return strings.TrimSuffix(string(text), "\n"), err

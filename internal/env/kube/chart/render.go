@@ -28,6 +28,8 @@ type Release struct {
 	Serves func(name string) bool
 	// Strict makes rendering fail if a template reads a value that is not set.
 	Strict bool
+	// NoKeys makes the functions that generate keys and certificates return empty ones: each would take 100 ms.
+	NoKeys bool
 }
 
 // Document is one object of a rendered chart.
@@ -126,6 +128,9 @@ func (c *Chart) Execute(values map[string]any, r Release) (map[string]string, er
 	}
 	t := template.New(c.Metadata.Name).Option(missing)
 	t.Funcs(templateFuncs()).Funcs(recursiveFuncs(t, missing))
+	if r.NoKeys {
+		t.Funcs(keylessFuncs())
+	}
 	root := c.Metadata.Name + "/"
 	// As in Helm: of equal definitions the one in the most deeply nested file comes first.
 	order := slices.SortedFunc(maps.Keys(c.templates), func(a, b string) int {

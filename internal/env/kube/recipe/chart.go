@@ -235,7 +235,7 @@ func asConfigChart(c *chart.Chart, err error) (*config.Chart, error) {
 		if err := json.Unmarshal(text, &given); err != nil {
 			return nil, err
 		}
-		objects, err := c.Without(skip).Render(given, chart.Release{Name: c.Metadata.Name, Namespace: "kube-system"})
+		objects, err := c.Without(skip).Render(given, chart.Release{Name: c.Metadata.Name, Namespace: "kube-system", NoKeys: true})
 		if err != nil {
 			return nil, err
 		}
