@@ -20,6 +20,8 @@ const (
 	// that never sleeps has all of its CPU's time except for the wait and, perhaps, the interrupts. So the share is 0
 	// or 1, except for ticks and noise.
 	mostlyThere, mostlyMissing = 0.3, 0.6
+	// sending is the least share of softirq in the time of the thread.
+	sending = 0.35
 	// little is the largest share of steal in the interrupt time: some kernels subtract steal from a task's clock, too.
 	little = 0.2
 )
@@ -36,8 +38,11 @@ func (i interval) irqAccounting() string {
 	if interrupts <= 0 || interrupts < enough*float64(i.wall-i.wait) || float64(i.steal) > little*interrupts {
 		return ""
 	}
+	// Interrupts while the thread waited are those of other tasks. They lower the share: with them it is at least least.
+	own := sending * float64(i.wall-i.wait)
+	least := own / (own + float64(i.wait))
 	switch share := missing / interrupts; {
-	case share <= mostlyThere:
+	case share <= min(mostlyThere, least/2):
 		return facts.IRQInTask
 	case share >= mostlyMissing:
 		return facts.IRQApart

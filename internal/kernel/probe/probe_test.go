@@ -17,6 +17,7 @@ func TestVerdict(t *testing.T) {
 		"apart":               {interval{wall: 200 * ms, task: 112 * ms, interrupts: 90 * ms}, facts.IRQApart},
 		"in task, waited":     {interval{wall: 200 * ms, task: 100 * ms, wait: 99 * ms, interrupts: 40 * ms}, facts.IRQInTask},
 		"apart, waited":       {interval{wall: 200 * ms, task: 60 * ms, wait: 90 * ms, interrupts: 50 * ms}, facts.IRQApart},
+		"apart, neighbour":    {interval{wall: 200 * ms, task: 32 * ms, wait: 150 * ms, interrupts: 108 * ms}, ""},
 		"no interrupts":       {interval{wall: 200 * ms, task: 199 * ms, interrupts: 10 * ms}, ""},
 		"half of it missing":  {interval{wall: 200 * ms, task: 155 * ms, interrupts: 100 * ms}, ""},
 		"taken by hypervisor": {interval{wall: 200 * ms, task: 110 * ms, interrupts: 90 * ms, steal: 40 * ms}, ""},
