@@ -146,5 +146,5 @@ func (s Sides) Run(ctx context.Context, running func()) (client, server *sample.
 	if err := both.Wait(); err != nil {
 		return nil, nil, err
 	}
-	return client, sample.Merge(seen), nil
+	return client, sample.Merge(seen, client.Machine), nil
 }

@@ -58,5 +58,5 @@ func (a attempt) measureNewPods(ctx context.Context) (seen, error) {
 	if err := both.Wait(); err != nil {
 		return seen{}, err
 	}
-	return seen{client: client, server: sample.Merge(served), windowNs: client.ElapsedNs}, nil
+	return seen{client: client, server: sample.Merge(served, client.Machine), windowNs: client.ElapsedNs}, nil
 }

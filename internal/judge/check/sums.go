@@ -114,7 +114,7 @@ func (t *trial) packetsAndRateFault() string {
 }
 
 func (t *trial) offeredLoadFault() string {
-	want := t.Workload.Traits().Rate
+	want := t.Workload.Traits().Rate * directions(t.Workload.Traits())
 	if !t.Workload.Traits().Datagrams() || want <= 0 || t.hasWarning(outcome.OfferedLoad) {
 		return ""
 	}
@@ -279,7 +279,7 @@ const mostCalls = 2.5e6
 func (t *trial) callRateFault() string {
 	goodput, ok := t.metrics[metric.Goodput]
 	is := t.view.workloadTraits(t.Case)
-	calls := goodput / 8 / float64(is.Message) / float64(is.Flows)
+	calls := goodput / 8 / float64(is.Message) / float64(is.Flows) / directions(is)
 	if !ok || !t.Workload.Traits().Bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
 		return ""
 	}

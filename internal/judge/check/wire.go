@@ -55,12 +55,22 @@ const (
 	fibreLight = 2e8
 )
 
+// directions returns in how many directions a stream sends. Its goodput and offered load are sums over them; a stated rate,
+// flows and the rate of a line are of each.
+func directions(is plan.Traits) float64 {
+	if is.Bidirectional {
+		return 2
+	}
+	return 1
+}
+
 func findAboveLineRate(v *View, found *list) {
 	line := v.lineRate()
 	for _, c := range v.cells {
 		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // that warning covers it, with the headers counted
-		if line > 0 && c.Metric == metric.Goodput && c.Path.Crosses() && !known && c.Low > line*(1+reached) {
-			found.add(c.String(), "%s over a line of %s: %.2f times", medianText(c), formatValue(c.Key, line), c.Median/line)
+		limit := line * directions(c.Workload.Traits())
+		if line > 0 && c.Metric == metric.Goodput && c.Path.Crosses() && !known && c.Low > limit*(1+reached) {
+			found.add(c.String(), "%s over a line of %s: %.2f times", medianText(c), formatValue(c.Key, limit), c.Median/limit)
 		}
 	}
 }

@@ -153,7 +153,9 @@ func (b Budget) judgeHolding(h *Holding, confidence float64) {
 		h.Why = "the machine was never quiet"
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken
-	case h.B.Failing() && !h.A.Failing():
+	case b.Above && h.B.AtLeast:
+		h.Why = "it is a lower bound"
+	case h.B.Failing() && (!b.Relative || !h.A.Failing()):
 		h.Why = "too much of its work failed"
 	case covered >= sided && b.keptByInterval(h.Low, h.High), b.Relative && h.Identical() && b.keptByInterval(1, 1), b.allWithin(h.Match):
 		h.State = Kept
@@ -185,6 +187,10 @@ func (b Budget) allWithin(m Match) bool {
 // explainUndecided sets More, or Why if repetitions can never decide h.
 func (b Budget) explainUndecided(h *Holding, point, confidence float64) {
 	low, high, limit, wide := h.Low, h.High, b.Limit, 0.0
+	if math.IsNaN(low) {
+		h.More = max(0, stat.MinRepetitions-min(h.A.N, h.B.N))
+		return
+	}
 	if b.Relative {
 		low, high, point, limit = math.Log(low), math.Log(high), math.Log(point), math.Log(limit)
 		wide = math.Log1p(h.Widened)
@@ -196,6 +202,10 @@ func (b Budget) explainUndecided(h *Holding, point, confidence float64) {
 	n, least := min(len(h.after), len(h.before)), stat.Enough(2*(1-confidence), false)
 	if !b.Relative {
 		n, least = h.B.N, int(math.Ceil(-math.Log2(1-confidence)))
+		if b.keptByInterval(low, high) { // of too few values
+			h.More = max(1, least-n)
+			return
+		}
 	}
 	h.More = repetitionsOf(moreRepetitions(n, (high-low)/2-wide, math.Abs(point-limit)-wide, least), n, h.B.N)
 }

@@ -130,9 +130,12 @@ func (c *Collector) Add(rec *result.Record) error {
 	return c.checkBounds()
 }
 
-// addWarnings counts the warnings of a finished trial by id. It keeps the message of the earliest trial.
+// addWarnings counts the finished trials that have a warning, by id. It keeps the first message of the earliest trial.
 func (a *attempts) addWarnings(rec *result.Record) {
 	for i, w := range rec.Warnings {
+		if slices.ContainsFunc(rec.Warnings[:i], func(x sample.Warning) bool { return x.ID == w.ID }) {
+			continue
+		}
 		at := [2]int{rec.Repetition, i}
 		j := slices.IndexFunc(a.warnings, func(x raised) bool { return x.ID == w.ID })
 		if j < 0 {

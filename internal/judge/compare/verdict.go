@@ -103,7 +103,7 @@ func directionOf(name string) metric.Better {
 }
 
 // verdictOf returns the verdict on a comparison whose effect and corrected p value are known. A failing side is never
-// better, and two lower bounds are never the same.
+// better, and a lower bound is never the same as another value.
 func verdictOf(p pending, r rules) Verdict {
 	x, better := p.x, directionOf(p.x.Metric)
 	switch {
@@ -121,6 +121,9 @@ func verdictOf(p pending, r rules) Verdict {
 		v = Same
 	case rejects && (x.Low > 1 || x.High < 1):
 		v = betterOrWorse(better, x.Ratio > 1)
+	}
+	if v == Same && (p.c.AtLeast || p.base.AtLeast) {
+		return Inconclusive
 	}
 	if v == Better && p.c.Failing() || v == Worse && p.base.Failing() {
 		return Inconclusive

@@ -23,7 +23,7 @@ func Within(s Side) *Pair {
 			m.Plain = m.scaledTestBy(stat.StudentT, p.Confidence)(1)
 		}
 		// Filters choose by the profile that is judged.
-		named := *base
+		named := *m.A
 		named.Key = c.Key
 		m.A = &named
 		p.Matches = append(p.Matches, m)

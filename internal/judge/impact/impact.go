@@ -105,8 +105,8 @@ var needs = map[Kind]struct {
 	rate string
 	fits func(plan.Workload) bool
 }{
-	Transfer: {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
-	Sync:     {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
+	Transfer: {"a TCP stream in one direction", metric.Goodput, isOneWayBulk},
+	Sync:     {"a TCP stream in one direction", metric.Goodput, isOneWayBulk},
 	Requests: {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
 		is := w.Traits()
 		return is.Standing() && is.Protocol == plan.TCP && isClosedLoop(w)
@@ -115,6 +115,9 @@ var needs = map[Kind]struct {
 		return w.Traits().Reconnecting() && isClosedLoop(w)
 	}},
 }
+
+// isOneWayBulk reports whether w is a TCP stream in one direction: the goodput of both is no time of a transfer.
+func isOneWayBulk(w plan.Workload) bool { t := w.Traits(); return t.Bulk() && !t.Bidirectional }
 
 // isClosedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.
 func isClosedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }

@@ -115,12 +115,13 @@ func (t *trial) sideKernelDemand(s *side, counted map[int]sample.Time) (float64,
 	return float64(ns+workers) / s.units(), time.Total() > 0
 }
 
-// cpusOf returns the time of the CPUs of the path that a side reports, without those in counted.
+// cpusOf returns the time of the CPUs of the path that a side reports, without those in counted. Servers of several machines
+// have numbers beyond sample.MachineCPUs.
 func (t *trial) cpusOf(s *side, counted map[int]sample.Time) map[int]sample.Time {
 	cpus := map[int]sample.Time{}
 	for n, modes := range s.hostDelta().CPUs {
 		_, twice := counted[n]
-		if !twice && (len(t.c.CPUs) == 0 || slices.Contains(t.c.CPUs, n)) {
+		if !twice && (len(t.c.CPUs) == 0 || slices.Contains(t.c.CPUs, n%sample.MachineCPUs)) {
 			cpus[n] = modes
 		}
 	}

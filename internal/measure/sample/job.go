@@ -71,7 +71,7 @@ func Gather(members []*Observation) *Observation {
 		on[o.Machine] = append(on[o.Machine], o)
 	}
 	first := members[0]
-	whole := *Merge(members)
+	whole := *Merge(members, first.Machine)
 	whole.Side, whole.Machine, whole.ElapsedNs, whole.Operations = first.Side, first.Machine, first.ElapsedNs, first.Operations
 	whole.TCP = nil
 	account := *first.Job
@@ -80,7 +80,7 @@ func Gather(members []*Observation) *Observation {
 		m := &account.Members[i]
 		m.BytesSent, m.BytesReceived, m.CPUNs = o.BytesSent, o.BytesReceived, o.CPU.ThreadsNs
 	}
-	hosts := each.Of(machines, func(machine string) *HostDelta { return Merge(on[machine]).Host })
+	hosts := each.Of(machines, func(machine string) *HostDelta { return Merge(on[machine], machine).Host })
 	whole.Host, account.Elsewhere = hosts[0], hosts[1:]
 	whole.Job = &account
 	return &whole

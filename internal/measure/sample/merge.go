@@ -5,8 +5,9 @@ import "slices"
 // Merge returns the joint observation of several servers of one trial: sums of counts, and the mean of their windows.
 // Values of the machine count once: CPUs that several report, ksoftirqd on them, the memory of the node. It returns a
 // single observation unchanged, and nil for none. It leaves out distributions, TCP and Datagrams, which belong to
-// single flows, and rows, whose windows differ.
-func Merge(all []*Observation) *Observation {
+// single flows, and rows, whose windows differ. home is the machine whose CPUs keep their numbers, that of the client.
+// Those of each other machine get numbers from a further multiple of MachineCPUs on.
+func Merge(all []*Observation, home string) *Observation {
 	if len(all) == 0 {
 		return nil
 	}
@@ -14,6 +15,7 @@ func Merge(all []*Observation) *Observation {
 		return all[0]
 	}
 	sum := &Observation{Side: all[0].Side, Machine: all[0].Machine, Placed: Placed{BeganNs: all[0].BeganNs}}
+	machines := []string{home}
 	for _, o := range all {
 		sum.ElapsedNs += o.ElapsedNs / int64(len(all))
 		sum.Operations += o.Operations
@@ -29,10 +31,37 @@ func Merge(all []*Observation) *Observation {
 			if sum.Host == nil {
 				sum.Host = &HostDelta{}
 			}
-			sum.Host.merge(o.Host)
+			if !slices.Contains(machines, o.Machine) && home != "" && o.Machine != "" {
+				machines = append(machines, o.Machine)
+			}
+			sum.Host.merge(o.Host.shiftedBy(MachineCPUs * max(0, slices.Index(machines, o.Machine))))
 		}
 	}
 	return sum
+}
+
+// MachineCPUs is more than the number of CPUs of a machine.
+const MachineCPUs = 1 << 16
+
+// shiftedBy returns h with by added to the numbers of its CPUs.
+func (h *HostDelta) shiftedBy(by int) *HostDelta {
+	if by == 0 {
+		return h
+	}
+	moved := *h
+	moved.CPUs, moved.IdleNs, moved.Tasks = map[int]map[string]int64{}, map[int]int64{}, slices.Clone(h.Tasks)
+	for n, modes := range h.CPUs {
+		moved.CPUs[n+by] = modes
+	}
+	for n, ns := range h.IdleNs {
+		moved.IdleNs[n+by] = ns
+	}
+	for i := range moved.Tasks {
+		if moved.Tasks[i].CPU >= 0 {
+			moved.Tasks[i].CPU += by
+		}
+	}
+	return &moved
 }
 
 // InWindow returns the slices of a window, without those of its warm-up.

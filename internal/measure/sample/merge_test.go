@@ -1,7 +1,9 @@
 package sample
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -28,17 +30,54 @@ func TestMerge(t *testing.T) {
 			SNMP: map[string]int64{"Tcp.OutSegs": 9}, MemoryBytes: 150, NodeMemoryUsedBytes: 900, ThrottledNs: 12, HotStops: 5,
 		},
 	}
-	if got := Merge([]*Observation{a, b, c}); !reflect.DeepEqual(got, want) {
+	if got := Merge([]*Observation{a, b, c}, ""); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v %+v\nwant %+v %+v", got, got.Host, want, want.Host)
 	}
 	if !reflect.DeepEqual(a, one(1, 10, map[string]uint64{"reset": 1})) {
 		t.Error("merging changed what was merged")
 	}
-	if Merge(nil) != nil || Merge([]*Observation{a}) != a {
+	if Merge(nil, "") != nil || Merge([]*Observation{a}, "") != a {
 		t.Error("none or one")
 	}
 	a.Host.KsoftirqdNs, c.Host = nil, nil
-	if got := Merge([]*Observation{a, c}); got.Host == nil || got.Host.KsoftirqdNs != nil || len(got.Host.CPUs) != 1 {
+	if got := Merge([]*Observation{a, c}, ""); got.Host == nil || got.Host.KsoftirqdNs != nil || len(got.Host.CPUs) != 1 {
 		t.Errorf("%+v", got.Host)
+	}
+}
+
+// TestMergeMachines: CPUs of one number are one on a machine, and two on two machines. Those of the client's keep their number.
+func TestMergeMachines(t *testing.T) {
+	ns := func(n int64) *int64 { return &n }
+	on := func(machine string) *Observation {
+		return &Observation{Machine: machine, Host: &HostDelta{
+			CPUs: map[int]map[string]int64{3: {"user": 5}}, IdleNs: map[int]int64{3: 9}, KsoftirqdNs: ns(7), SpanNs: 20,
+			Tasks: []Task{{Command: "kworker", CPU: 3, Ns: 4}, {Command: "gone", CPU: -1, Ns: 2}},
+		}}
+	}
+	for _, c := range []struct {
+		machines []string
+		home     string
+		want     []int
+	}{
+		{[]string{"a", "a"}, "a", []int{3}},
+		{[]string{"b", "a", "b", "c"}, "a", []int{3, 3 + MachineCPUs, 3 + 2*MachineCPUs}},
+		{[]string{"b", "c"}, "a", []int{3 + MachineCPUs, 3 + 2*MachineCPUs}},
+		{[]string{"b", "c"}, "", []int{3}}, // the client's is unknown
+		{[]string{"", ""}, "a", []int{3}},
+	} {
+		var all []*Observation
+		for _, m := range c.machines {
+			all = append(all, on(m))
+		}
+		h := Merge(all, c.home).Host
+		if got := slices.Sorted(maps.Keys(h.CPUs)); !slices.Equal(got, c.want) || !slices.Equal(slices.Sorted(maps.Keys(h.IdleNs)), c.want) || *h.KsoftirqdNs != int64(7*len(c.want)) {
+			t.Errorf("%q: CPUs %v, idle %v, ksoftirqd %d, want %v", c.machines, got, h.IdleNs, *h.KsoftirqdNs, c.want)
+		}
+		if len(h.Tasks) != len(c.want)+1 {
+			t.Errorf("%q: tasks %v", c.machines, h.Tasks)
+		}
+		if !reflect.DeepEqual(all[0], on(c.machines[0])) {
+			t.Errorf("%q: merging changed what was merged", c.machines)
+		}
 	}
 }
