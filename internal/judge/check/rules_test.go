@@ -104,6 +104,8 @@ var ruleCases = []ruleCase{
 	{"offered-load", "canal;X;stream(udp,rate=1G);goodput;1.2 Gbit/s", "1.20 Gbit/s left the sender", Doubtful},
 	{"offered-load", "canal;X;stream(udp,rate=1G);goodput;790 Mbit/s\ncanal;X;stream(udp,rate=1G);frame_loss_rate;20 %", "", ""},
 	{"offered-load", "canal;X;stream(udp);goodput;790 Mbit/s", "", ""},
+	{"offered-load", "canal;X;stream(udp,bidirectional,rate=1G);goodput;2 Gbit/s", "", ""}, // a gigabit each way
+	{"offered-load", "canal;X;stream(udp,bidirectional,rate=1G);goodput;1 Gbit/s", "exactly half", Doubtful},
 	{"sender-receiver", "canal;X;stream;offered_load;10.5 Gbit/s\ncanal;X;stream;goodput;10 Gbit/s", "", ""},
 	{"sender-receiver", "canal;X;stream;offered_load;12 Gbit/s\ncanal;X;stream;goodput;10 Gbit/s", "the receiver 10.0 Gbit/s", Doubtful},
 	{"quantiles", "canal;X;rr;rtt.p50;20 us\ncanal;X;rr;rtt.p90;19 us", "rtt.p50 is 20.0 µs, above p90 of 19.0 µs", Impossible},
@@ -130,6 +132,7 @@ var ruleCases = []ruleCase{
 	{"zero-rate", "canal;X;stream;goodput;0.001 Gbit/s\ncanal;X;stream;retransmits;0 1\ncanal;W;stream", "", ""},
 	{"call-rate", "canal;X;stream(message=1024);goodput;22.2 Gbit/s", "2.71e+06 send calls", Doubtful},
 	{"call-rate", "canal;X;stream(message=1024,flows=4);goodput;22.2 Gbit/s", "", ""},
+	{"call-rate", "canal;X;stream(message=1024,bidirectional);goodput;22.2 Gbit/s", "", ""},
 	{"udp-without-loss", "canal;X;stream(udp);goodput;9 Gbit/s", "neither offered load nor loss", Doubtful},
 	{"udp-without-loss", "canal;X;stream(udp);goodput;9 Gbit/s\ncanal;X;stream(udp);frame_loss_rate;0 %", "", ""},
 	{"udp-without-loss", "# claim: goodput of canal over ptp on pod-to-pod/cross-node under stream(udp) is better\ncanal;X;stream(udp)", "neither offered load nor loss is given", Doubtful},
@@ -141,6 +144,7 @@ var ruleCases = []ruleCase{
 	{"transfer-dies", "canal;X;stream;goodput;1.1 Mbit/s\ncanal;X;stream(udp);goodput;70 kbit/s\ncanal;W;stream;goodput;0 kbit/s", "", ""},
 
 	{"line-rate", "# line_rate: 10Gbit/s\ncanal;X;stream;goodput;15.4 Gbit/s", "1.54 times", Impossible},
+	{"line-rate", "# line_rate: 10Gbit/s\ncanal;X;stream(bidirectional);goodput;18.6 Gbit/s", "", ""},
 	{"line-rate", "# line_rate: 10 Gbit/s\ncanal;S;stream;goodput;15.4 Gbit/s\ncanal;X;stream;goodput;9.9 Gbit/s", "", ""},
 	{"line-rate", "canal;X;stream;goodput;15.4 Gbit/s", "", ""},
 	{"faster-than-hosts", "canal;H;stream;goodput;9 Gbit/s\ncanal;W;stream;goodput;16 Gbit/s", "1.78 times better", Impossible},

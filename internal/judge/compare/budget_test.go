@@ -182,6 +182,7 @@ func TestHold(t *testing.T) {
 		{"goodput below its least", "goodput < 900bit/s", metric.Goodput, base, base, Broken, false},
 		{"no loss", "frame_loss_rate > +5%", metric.FrameLossRate, zeros, zeros, Kept, false},
 		{"loss", "frame_loss_rate > +5%", metric.FrameLossRate, zeros, []float64{.1, .2, .1, .1, .3}, Broken, false},
+		{"no loss in four", "frame_loss_rate > 0", metric.FrameLossRate, zeros[:4], zeros[:4], Undecided, true},
 		{"little loss", "frame_loss_rate > 1%", metric.FrameLossRate, zeros, zeros, Kept, false},
 	} {
 		p := pairOf(t, trials("x", podPod, c.metric, c.a...), trials("x", podPod, c.metric, c.b...))
@@ -196,6 +197,11 @@ func TestHold(t *testing.T) {
 		if got := Outcome(hs); got != c.want {
 			t.Errorf("%s: outcome %s", c.name, got)
 		}
+	}
+	// Two more decide, although the values are at the limit. It was a million.
+	few, _ := ParseBudget("frame_loss_rate > 0")
+	if hs := holdOne(pairOf(t, trials("x", podPod, metric.FrameLossRate, zeros[:3]...), trials("x", podPod, metric.FrameLossRate, zeros[:3]...)), few); hs[0].State != Undecided || hs[0].More != 2 {
+		t.Errorf("three zeros: %+v", hs[0])
 	}
 	// A budget that reaches no cell holds nothing; a cell without a number decides nothing, and says why.
 	p := pairOf(t, trials("x", podPod, metric.ServiceDemand, base...), failed("x", podPod, 1, 2, 3))

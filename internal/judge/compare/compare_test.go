@@ -216,7 +216,7 @@ func TestCells(t *testing.T) {
 	sd := metric.ServiceDemand
 	some := trials("x", podPod, sd, 3, 1, 2)
 	some[0].Warnings = []sample.Warning{{ID: "softnet", Message: "dropped 1"}}
-	some[2].Warnings = []sample.Warning{{ID: "softnet", Message: "dropped 3"}}
+	some[2].Warnings = []sample.Warning{{ID: "softnet", Message: "dropped 3"}, {ID: "softnet", Message: "dropped 4"}} // one trial
 	some[1].Metrics["rtt.p50"] = math.NaN()
 	slices.Reverse(some)
 	end := []result.Record{{Type: result.TypeEnd, End: &result.End{}}}

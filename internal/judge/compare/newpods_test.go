@@ -105,6 +105,22 @@ func TestLowerBounds(t *testing.T) {
 			t.Errorf("%s: a lower bound: %v", name, c.AtLeast)
 		}
 	}
+	// One that keeps a limit above it may be anything beyond.
+	near := []float64{0.99 * podTimeout, 0.995 * podTimeout, 0.992 * podTimeout, 0.99 * podTimeout, 0.995 * podTimeout}
+	p := pairOf(t, nursery("x", sample.AttachedInProcess, 0, near...), nursery("x", sample.AttachedInProcess, 0, ends...))
+	for _, budget := range []string{metric.FromDue + ".p50 > 60s", metric.FromDue + ".p50 > +5%"} {
+		b, err := ParseBudget(budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hs := holdOne(p, b); len(hs) != 1 || hs[0].State != Undecided || hs[0].Why != "it is a lower bound" {
+			t.Errorf("%s: %+v", budget, hs)
+		}
+	}
+	a = analyse(t, header("raw", "x"), nursery("raw", sample.AttachedInProcess, 0, near...), nursery("x", sample.AttachedInProcess, 0, ends...))
+	if got := verdictOn(a, metric.FromDue+".p50"); got != Inconclusive {
+		t.Errorf("a lower bound beside a value near it is %s", got)
+	}
 	a = analyse(t, header("raw", "x"), nursery("raw", sample.AttachedInProcess, 0, five(1)...), nursery("x", sample.AttachedInProcess, 0.6, ends...))
 	if got := verdictOn(a, metric.FromDue+".p50"); got != Worse {
 		t.Errorf("a lower bound of 5 s against 100 ns is %s", got)

@@ -272,6 +272,13 @@ func TestBulkWithoutOffloadIsRefused(t *testing.T) {
 	if es, err := Assess(a, path, works); err != nil || !near(es[0].Rows[0].Time.Value, 100e9) {
 		t.Errorf("both models: %+v, %v", es, err)
 	}
+	both["canal stream(bidirectional) goodput"] = around(16e9)
+	ways := measured(t, both)
+	ways.Facts = facts.Facts{facts.NIC: "ideal"}
+	if es, err := Assess(ways, path, works); err != nil || es[0].Workload.Traits().Bidirectional {
+		t.Errorf("both directions: %+v, %v", es, err)
+	}
+	delete(both, "canal stream(bidirectional) goodput")
 	delete(both, "canal stream goodput")
 	for name, a := range map[string]*compare.Analysis{"of the workload": measured(t, both), "of the run": measured(t, map[string][]float64{"canal stream goodput": around(1e9)})} {
 		a.Facts = facts.Facts{facts.NIC: "wire"}
