@@ -284,7 +284,8 @@ func (j *judge) judgeCiliumRouting(c ciliumState) {
 	case c.tunnel == "" && !direct.isOn() && !c.at("enable-bgp-control-plane").isOn() && !c.routedElsewhere():
 		j.addFinding("native-routes", c.at("routing-mode"), "routing-mode: native without auto-direct-node-routes")
 	}
-	if g := c.at("tunnel-protocol"); c.tunnel == "" && len(g.from) > 0 && !(c.servesByDSR() && c.at("bpf-lb-dsr-dispatch").is("geneve")) {
+	encapsulates := c.at("enable-egress-gateway").isOn() || c.at("enable-vtep").isOn() || c.servesByDSR() && c.at("bpf-lb-dsr-dispatch").is("geneve")
+	if g := c.at("tunnel-protocol"); c.tunnel == "" && len(g.from) > 0 && !encapsulates {
 		j.addFinding("not-used", g, "tunnel-protocol: %s with routing-mode: native", g.text)
 	}
 	if g := c.at("ipv4-native-routing-cidr"); c.tunnel != "" && g.isSet() {

@@ -183,16 +183,17 @@ func (e *Environment) Conditions() outcome.Conditions {
 	return c
 }
 
-// Close removes the pods of the run and of its samplers from all clusters.
+// Close removes the pods of the run and of its samplers from all clusters, all at once: one cluster that does not answer until
+// ctx ends must not keep the others' objects.
 func (e *Environment) Close(ctx context.Context) error {
-	var errs []error
+	var removals []func() error
 	for _, s := range e.sites {
 		if s.samplers != nil {
-			errs = append(errs, s.withContext(s.samplers.post.Close(ctx)))
+			removals = append(removals, func() error { return s.withContext(s.samplers.post.Close(ctx)) })
 		}
 		if s.cluster != nil {
-			errs = append(errs, s.withContext(s.cluster.Close(ctx)))
+			removals = append(removals, func() error { return s.withContext(s.cluster.Close(ctx)) })
 		}
 	}
-	return errors.Join(errs...)
+	return each.AtOnce(removals, func(_ int, remove func() error) error { return remove() })
 }

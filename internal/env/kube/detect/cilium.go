@@ -97,3 +97,15 @@ func (d *detective) setCiliumEncapsulation(live ciliumStatus, source string) {
 		d.Encapsulation = configClaim{"wireguard", d.Encryption.Source}
 	}
 }
+
+// ciliumTunnelReason returns why Cilium has a tunnel's device beside native routing, "" if it should have none. Pods' packets
+// do not take it.
+func (s Snapshot) ciliumTunnelReason() string {
+	c, _ := s.configMap("kube-system", "cilium-config")
+	for _, name := range []string{"enable-egress-gateway", "enable-ipv4-egress-gateway", "enable-vtep"} {
+		if c.Data[name] == "true" {
+			return name + " has it"
+		}
+	}
+	return ""
+}

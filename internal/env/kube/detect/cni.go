@@ -80,6 +80,10 @@ func (d *detective) identifyCNI() {
 			found = append(found, present{c, w})
 		}
 	}
+	// One that is selected by no node does not run: Cilium's instructions for EKS turn aws-node off so.
+	if running := each.Where(found, func(p present) bool { return p.daemon.Desired > 0 }); len(running) > 0 {
+		found = running
+	}
 	found = d.servingCNIs(found)
 	d.addCompanionDoubts()
 	switch len(found) {

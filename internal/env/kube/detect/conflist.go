@@ -3,6 +3,7 @@ package detect
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -28,6 +29,8 @@ type plugin struct {
 	MTU  int
 	// DeviceType is an option of Calico's plugin: "netkit" in place of veth.
 	DeviceType string `json:"device_type"`
+	// ClusterNetwork is the conflist that Multus 4 calls, as a file or by its name.
+	ClusterNetwork string
 	// Delegates are the plugins that Multus calls. The first of them creates the pod's first device.
 	Delegates []plugin
 	// Plugins are the plugins of a delegate that is a chain.
@@ -100,18 +103,39 @@ func (d *detective) firstConflists() []conflist {
 	for _, h := range d.hostObservations() {
 		files := slices.Clone(h.Conflists)
 		slices.SortFunc(files, func(a, b netstate.Conflist) int { return strings.Compare(a.File, b.File) })
+		var valid []conflist
 		for _, f := range files {
 			c, err := parseConflist(f.Text)
 			if err != nil {
-				d.addDoubt("%s of %s: %v", f.File, h.Node, err)
+				if len(valid) == 0 {
+					d.addDoubt("%s of %s: %v", f.File, h.Node, err)
+				}
 				continue
 			}
 			c.File, c.Node = f.File, h.Node
-			all = append(all, c)
-			break
+			valid = append(valid, c)
+		}
+		if len(valid) > 0 {
+			all = append(all, calledConflist(valid))
 		}
 	}
 	return all
+}
+
+// calledConflist returns the first of a node's conflists, or the one that it calls if it is that of Multus 4, which names
+// the file, or else takes the next.
+func calledConflist(valid []conflist) conflist {
+	first := valid[0].Plugins[0]
+	if !strings.HasPrefix(first.Type, "multus") || len(first.Delegates) > 0 || len(valid) == 1 {
+		return valid[0]
+	}
+	called, ok := each.First(valid[1:], func(c conflist) bool {
+		return c.File == path.Base(first.ClusterNetwork) || c.Name == first.ClusterNetwork
+	})
+	if !ok {
+		return valid[1]
+	}
+	return called
 }
 
 // isPluginProfile reports whether name is a profile of a CNI plugin without a daemon.

@@ -224,6 +224,77 @@ func TestCalicoPodDevice(t *testing.T) {
 	}
 }
 
+// TestTurnedOff: a CNI's DaemonSet that no node selects does not run. So Cilium's instructions for EKS leave aws-node.
+func TestTurnedOff(t *testing.T) {
+	c := load(t, "testdata/clusters/cilium-native.txtar")
+	s, err := Read(t.Context(), c.clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for desired, want := range map[int32]string{0: "cilium-native", 3: ""} {
+		with := s
+		with.Workloads = append(slices.Clone(s.Workloads), workloadSpec{Kind: daemonSetKind, Namespace: "kube-system", Name: "aws-node", Desired: int(desired), Ready: int(desired)})
+		if v := Detect(with); v.Profile != want {
+			t.Errorf("%d pods of aws-node: %q, want %q (%s)", desired, v.Profile, want, v.Doubts)
+		}
+	}
+}
+
+// TestTunnels: nodes without IPv4 have the tunnel of IPv6 alone, and an egress gateway has Cilium's tunnel beside native routing.
+func TestTunnels(t *testing.T) {
+	flannel, _ := profile.Lookup("flannel-vxlan")
+	calicos, _ := profile.Lookup("calico-vxlan")
+	for _, c := range []struct {
+		tunnel profile.Tunnel
+		device string
+		want   proofResult
+	}{
+		{*flannel.Tunnel, "flannel.1", OK}, {*flannel.Tunnel, "flannel-v6.1", OK}, {*flannel.Tunnel, "flannel-v6.7", OK}, {*flannel.Tunnel, "vxlan-v6.calico", mismatch},
+		{*calicos.Tunnel, "vxlan-v6.calico", OK}, {*calicos.Tunnel, "flannel-v6.1", mismatch},
+	} {
+		seen := seenAtEnd{Node: "n1", Host: true, State: netstate.State{Devices: []netstate.Device{{Name: c.device, Kind: "vxlan", Addresses: []netip.Prefix{netip.MustParsePrefix("fd00::1/128")}}}}}
+		if got := tunnelProof(c.tunnel, Verdict{}, seen); got.Result != c.want {
+			t.Errorf("%s: %s", c.device, got)
+		}
+	}
+	seen := seenAtEnd{Node: "n1", Host: true, State: netstate.State{Devices: []netstate.Device{{Name: "cilium_vxlan", Kind: "vxlan"}}}}
+	for key, want := range map[string]proofResult{"enable-egress-gateway": OK, "enable-ipv4-egress-gateway": OK, "enable-vtep": OK, "enable-bgp-control-plane": mismatch} {
+		s := Snapshot{ConfigMaps: []configMap{{Namespace: "kube-system", Name: "cilium-config", Data: map[string]string{key: "true"}}}}
+		if got := nodeProofs(Verdict{CNI: cilium, Profile: "cilium-native"}, s, seen)[0]; got.Result != want {
+			t.Errorf("%s: %s", key, got)
+		}
+	}
+}
+
+// TestCalledConflist: the conflist that Multus calls counts, whether it is named by its file, by its name, or not at all.
+func TestCalledConflist(t *testing.T) {
+	list := func(file, text string) conflist {
+		c, err := parseConflist(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.File = file
+		return c
+	}
+	ptp := list("10-a.conflist", `{"name": "a", "plugins": [{"type": "ptp"}]}`)
+	bridge := list("20-b.conflist", `{"name": "b", "plugins": [{"type": "bridge"}]}`)
+	for text, want := range map[string]string{
+		`{"name": "m", "type": "multus-shim", "clusterNetwork": "/host/etc/cni/net.d/20-b.conflist"}`: "bridge",
+		`{"name": "m", "type": "multus-shim", "clusterNetwork": "b"}`:                                 "bridge",
+		`{"name": "m", "type": "multus-shim"}`:                                                        "ptp",
+		`{"name": "m", "type": "multus", "delegates": [{"type": "macvlan"}]}`:                         "macvlan",
+		`{"name": "c", "type": "calico", "clusterNetwork": "b"}`:                                      "calico",
+	} {
+		if got := calledConflist([]conflist{list("00-m.conf", text), ptp, bridge}).main().Type; got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	alone := list("00-m.conf", `{"name": "m", "type": "multus-shim"}`)
+	if got := calledConflist([]conflist{alone}).main().Type; got != "multus-shim" {
+		t.Errorf("alone: %s", got)
+	}
+}
+
 // TestNames: what the golden files come to, at one glance.
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{

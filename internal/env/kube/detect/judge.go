@@ -22,7 +22,7 @@ func claimProofs(v Verdict, s Snapshot, g Ground) []Proof {
 	for _, seen := range s.Seen {
 		proofs = append(proofs, placementProof(s, seen))
 		if seen.Host {
-			proofs = append(proofs, nodeProofs(v, seen)...)
+			proofs = append(proofs, nodeProofs(v, s, seen)...)
 		} else {
 			proofs = append(proofs, podProofs(v, s, seen)...)
 		}
@@ -129,7 +129,7 @@ var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
 // nodeProofs returns the proofs about a node. They are about the profile's tunnel, devices of other modes, the profile's BPF
 // programs, and the mode of kube-proxy.
-func nodeProofs(v Verdict, seen seenAtEnd) []Proof {
+func nodeProofs(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	var proofs []Proof
 	known, _ := profile.Lookup(v.Profile)
 	if known.Tunnel != nil {
@@ -140,6 +140,9 @@ func nodeProofs(v Verdict, seen seenAtEnd) []Proof {
 			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: deviceText(d), Result: mismatch}
 			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may carry the client's address in Geneve
 				p.Result, p.Why = OK, "DSR with Geneve dispatch has it"
+			}
+			if why := s.ciliumTunnelReason(); v.CNI == cilium && why != "" {
+				p.Result, p.Why = OK, why
 			}
 			proofs = append(proofs, p)
 		}
@@ -170,8 +173,9 @@ func tunnelProof(want profile.Tunnel, v Verdict, seen seenAtEnd) Proof {
 		p.Claimed += " external"
 	}
 	for _, d := range seen.Devices {
-		// The VNI is part of the name of flannel's device.
-		if !slices.Contains(want.Devices, d.Name) && !(strings.HasPrefix(want.Devices[0], "flannel.") && strings.HasPrefix(d.Name, "flannel.") && d.Kind == want.Kind) {
+		// The VNI is part of the name of flannel's device. Nodes without IPv4 have the device of IPv6 alone.
+		flannels := strings.HasPrefix(want.Devices[0], "flannel.") && (strings.HasPrefix(d.Name, "flannel.") || strings.HasPrefix(d.Name, "flannel-v6."))
+		if !slices.Contains(want.Devices, d.Name) && (want.Device6 == "" || d.Name != want.Device6) && !(flannels && d.Kind == want.Kind) {
 			continue
 		}
 		p.Seen = deviceText(d)

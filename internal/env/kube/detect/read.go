@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -268,6 +270,12 @@ func (r *reader) readObjects(resource schema.GroupVersionResource, kind string) 
 	return len(l.Items) > 0, nil
 }
 
+// agentsAtOnce bounds how many agents are asked at once, agentTime how long one may take.
+const (
+	agentsAtOnce = 16
+	agentTime    = 20 * time.Second
+)
+
 // readCiliumStatus runs cilium-dbg status in Cilium's agents, if there are any. If that fails for an agent, it records the
 // agent's status as unproven.
 func (r *reader) readCiliumStatus() error {
@@ -284,30 +292,52 @@ func (r *reader) readCiliumStatus() error {
 		return r.tolerate(err, "list pods in "+w.Namespace)
 	}
 	r.s.CiliumStatus = map[string]string{}
-	for _, p := range list.Items {
-		if p.Status.Phase != corev1.PodRunning {
-			continue
-		}
-		out, err := r.agentStatus(ContainerRef{p.Namespace, p.Name, "cilium-agent"})
-		if err != nil {
-			r.s.Unproven = append(r.s.Unproven, fmt.Sprintf("cilium-dbg status on %s: %v", p.Spec.NodeName, err))
-			if apierrors.IsForbidden(err) {
+	outs, errs := make([][]byte, len(list.Items)), make([]error, len(list.Items))
+	var agents errgroup.Group
+	agents.SetLimit(agentsAtOnce)
+	for i, p := range list.Items {
+		switch {
+		case p.Status.Phase != corev1.PodRunning:
+		case isUnready(p): // perhaps of a node that does not answer
+			errs[i] = errors.New("the agent is not ready")
+		default:
+			agents.Go(func() error {
+				outs[i], errs[i] = r.agentStatus(ContainerRef{p.Namespace, p.Name, "cilium-agent"})
 				return nil
-			}
-			continue
+			})
 		}
-		r.s.CiliumStatus[p.Spec.NodeName] = string(out)
+	}
+	_ = agents.Wait() // each agent has an error of its own
+	for i, p := range list.Items {
+		switch {
+		case apierrors.IsForbidden(errs[i]):
+			r.s.Unproven = append(r.s.Unproven, fmt.Sprintf("cilium-dbg status on %s: %v", p.Spec.NodeName, errs[i]))
+			return nil
+		case errs[i] != nil:
+			r.s.Unproven = append(r.s.Unproven, fmt.Sprintf("cilium-dbg status on %s: %v", p.Spec.NodeName, errs[i]))
+		case p.Status.Phase == corev1.PodRunning:
+			r.s.CiliumStatus[p.Spec.NodeName] = string(outs[i])
+		}
 	}
 	return nil
 }
 
+// isUnready reports whether a pod is said not to be ready.
+func isUnready(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue
+	})
+}
+
 // agentStatus returns the output of cilium-dbg status in an agent's container, or of cilium status, its name before 1.15.
 func (r *reader) agentStatus(c ContainerRef) ([]byte, error) {
-	out, err := r.Exec(r.ctx, c, []string{"cilium-dbg", "status", "--verbose"})
-	if err == nil || apierrors.IsForbidden(err) {
+	ctx, stop := context.WithTimeout(r.ctx, agentTime)
+	defer stop()
+	out, err := r.Exec(ctx, c, []string{"cilium-dbg", "status", "--verbose"})
+	if err == nil || apierrors.IsForbidden(err) || ctx.Err() != nil {
 		return out, err
 	}
-	old, second := r.Exec(r.ctx, c, []string{"cilium", "status", "--verbose"})
+	old, second := r.Exec(ctx, c, []string{"cilium", "status", "--verbose"})
 	if second != nil {
 		return nil, errors.Join(err, second)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Survey has the CNIs that a cluster runs, and leftovers of earlier CNIs.
@@ -44,7 +45,7 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	for _, d := range sets.Items {
 		s.addDaemonSet(d)
 	}
-	if !s.Proxy { // RKE2 and K3s run it without a DaemonSet
+	if !s.Proxy { // RKE2 runs it without a DaemonSet
 		pods, err := i.client.Pods(proxyNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return s, err
@@ -76,8 +77,22 @@ func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	if err := i.addObservations(ctx, &seen, s.Nodes); err != nil {
 		return s, err
 	}
+	if s.addHiddenProxy(seen.Nodes) {
+		seen.InForce = append(seen.InForce, residue.KubeProxy)
+	}
 	s.Left, s.Unseen = residue.Judge(seen), seen.AllUnseen()
 	return s, nil
+}
+
+// addHiddenProxy adds a kube-proxy that has answered on a node, although no object of the cluster is one: in K3s it is a part
+// of another process. It reports whether there is one.
+func (s *Survey) addHiddenProxy(nodes []residue.Node) bool {
+	n, ok := each.First(nodes, func(n residue.Node) bool { return n.Sight.ProxyMode != "" })
+	if !ok || s.Proxy {
+		return false
+	}
+	s.Proxy, s.ProxyMode = true, n.Sight.ProxyMode
+	return true
 }
 
 func (s *Survey) addDaemonSet(d appsv1.DaemonSet) {
@@ -86,7 +101,8 @@ func (s *Survey) addDaemonSet(d appsv1.DaemonSet) {
 		s.Proxy = s.Proxy || !stopped && d.Status.DesiredNumberScheduled > 0
 		return
 	}
-	if owner := detect.CNIOf(d.Name); owner != "" {
+	selectsNoNode := d.Status.DesiredNumberScheduled == 0 && d.Generation > 0 && d.Status.ObservedGeneration >= d.Generation
+	if owner := detect.CNIOf(d.Name); owner != "" && !selectsNoNode {
 		s.CNIs[owner] = d.Namespace + "/" + d.Name
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
 // standing is an Installer over a cluster of these objects.
@@ -149,6 +150,57 @@ func TestSurvey(t *testing.T) {
 				t.Errorf("unseen %q: the node was not inspected", s.Unseen)
 			}
 		})
+	}
+}
+
+// TestHiddenProxy: a kube-proxy that answers on a node runs, also where no object of the cluster is one.
+func TestHiddenProxy(t *testing.T) {
+	silent, answers := residue.Node{Name: "a"}, residue.Node{Name: "b", Sight: netstate.State{ProxyMode: "nftables"}}
+	for _, c := range []struct {
+		there Survey
+		nodes []residue.Node
+		want  bool
+		mode  string
+	}{
+		{Survey{ProxyMode: "iptables"}, []residue.Node{silent}, false, "iptables"},
+		{Survey{ProxyMode: "iptables"}, []residue.Node{silent, answers}, true, "nftables"},
+		{Survey{Proxy: true, ProxyMode: "iptables"}, []residue.Node{answers}, false, "iptables"},
+	} {
+		if got := c.there.addHiddenProxy(c.nodes); got != c.want || c.there.ProxyMode != c.mode {
+			t.Errorf("%v, %+v, want %v and mode %s", got, c.there, c.want, c.mode)
+		}
+	}
+}
+
+// TestDaemonSetOfNoNode: a CNI's DaemonSet that selects no node is not installed; one whose pods are still counted is.
+func TestDaemonSetOfNoNode(t *testing.T) {
+	for _, c := range []struct {
+		generation, observed int64
+		desired              int32
+		want                 bool
+	}{{2, 2, 0, false}, {2, 1, 0, true}, {2, 2, 3, true}} {
+		d := daemonSet("kube-system", "aws-node", c.desired)
+		d.Generation, d.Status.ObservedGeneration = c.generation, c.observed
+		s := Survey{CNIs: map[string]string{}}
+		if s.addDaemonSet(*d); (len(s.CNIs) > 0) != c.want {
+			t.Errorf("%+v: %v", c, s.CNIs)
+		}
+	}
+}
+
+// TestSilentReason: nodes on which no pod of ours would end are named, those that only lack a CNI are not.
+func TestSilentReason(t *testing.T) {
+	ready := func(s corev1.ConditionStatus, os string) corev1.Node {
+		n := node("a", "6.1", "10.1.0.0/24")
+		n.Status.Conditions[0].Status, n.Labels = s, map[string]string{corev1.LabelOSStable: os}
+		return *n
+	}
+	for want, n := range map[string]corev1.Node{
+		"": ready(corev1.ConditionFalse, "linux"), "it runs windows": ready(corev1.ConditionTrue, "windows"), "its kubelet does not answer": ready(corev1.ConditionUnknown, "linux"),
+	} {
+		if got := silentReason(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

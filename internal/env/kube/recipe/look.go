@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,8 @@ const (
 const (
 	// lookLimit bounds the inspection of all nodes, and the removal of the pods' namespace.
 	lookLimit = 2 * time.Minute
+	// waitsAtOnce bounds how many pods are waited for at once.
+	waitsAtOnce = 16
 	// lookPatience bounds how long a pod may have a fault that may pass, such as a failed image pull.
 	lookPatience = 5 * time.Second
 	// sweepLimit bounds the time in which leftovers are removed again, with sweepPause between two removals.
@@ -44,15 +47,18 @@ const (
 // inspectNodes inspects nodes from a privileged host-network pod on each, and returns the observations by the node's name.
 // If a pod fails, the reason is in Unseen of its node.
 func (i *Installer) inspectNodes(ctx context.Context, nodes []corev1.Node) (map[string]residue.Node, error) {
-	pods := map[string]*corev1.Pod{}
+	pods, found := map[string]*corev1.Pod{}, map[string]residue.Node{}
 	for _, n := range nodes {
+		if why := silentReason(n); why != "" {
+			found[n.Name] = residue.Node{Unseen: []string{"the node itself was not inspected: " + why}}
+			continue
+		}
 		pods[n.Name] = i.nodePod(n.Name, true)
 	}
 	said, err := i.runNodePods(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]residue.Node{}
 	for node, s := range said {
 		var seen residue.Node
 		if s.err == nil {
@@ -64,6 +70,20 @@ func (i *Installer) inspectNodes(ctx context.Context, nodes []corev1.Node) (map[
 		found[node] = seen
 	}
 	return found, nil
+}
+
+// silentReason returns why no pod of ours would run on a node, "" if one may. A node without a CNI is not ready, and runs pods
+// of the host's network.
+func silentReason(n corev1.Node) string {
+	if os := n.Labels[corev1.LabelOSStable]; os != "" && os != "linux" {
+		return "it runs " + os
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
+			return "its kubelet does not answer"
+		}
+	}
+	return ""
 }
 
 // Sweep removes leftovers, and surveys the cluster again until their owners have left nothing: a runtime that removes the
@@ -187,10 +207,22 @@ func (i *Installer) runNodePods(ctx context.Context, pods map[string]*corev1.Pod
 		}
 		names[node] = made.Name
 	}
+	// One that does not end must not take the time of the others.
+	nodes := slices.Sorted(maps.Keys(names))
+	outputs := make([]said, len(nodes))
+	var waiting errgroup.Group
+	waiting.SetLimit(waitsAtOnce)
+	for at, node := range nodes {
+		waiting.Go(func() error {
+			text, err := i.awaitOutput(ctx, namespace.Name, names[node])
+			outputs[at] = said{text, err}
+			return nil
+		})
+	}
+	_ = waiting.Wait() // each node has an error of its own
 	out = map[string]said{}
-	for node, pod := range names {
-		text, err := i.awaitOutput(ctx, namespace.Name, pod)
-		out[node] = said{text, err}
+	for at, node := range nodes {
+		out[node] = outputs[at]
 	}
 	return out, nil
 }
