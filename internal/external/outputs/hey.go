@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,24 @@ var (
 type heyRun struct {
 	httpReport
 	inErrors, complete bool
+	// perSecond is the rate of all requests, bytes the sum of all bodies.
+	perSecond, bytes float64
+}
+
+// heyKept is how many responses hey keeps: it counts statuses and times of the first so many, and divides the sums over all by
+// their number.
+const heyKept = 1_000_000
+
+// addUncounted corrects a run of more responses than hey keeps, and reports whether it is one.
+func (h *heyRun) addUncounted() bool {
+	counted, all := h.good+h.bad, math.Round(h.perSecond*h.seconds)-h.failed
+	if counted != heyKept || all <= counted {
+		return false
+	}
+	h.good, h.bad = h.good*all/counted, h.bad*all/counted
+	h.times["mean"] *= counted / all
+	h.body = math.Round(h.bytes / all)
+	return true
 }
 
 var heyText = adapter.RunText[*heyRun]{
@@ -94,6 +113,9 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	h.complete = h.complete || line == "Status code distribution:"
 	name, value, _ := strings.Cut(line, ":")
 	words := strings.Fields(value)
+	if name == "Requests/sec" && len(words) == 1 && words[0] != "NaN" {
+		return adapter.Amounts(words, &h.perSecond)
+	}
 	if len(words) != 2 || words[0] == "NaN" { // hey divided by no responses: the number is absent
 		return nil
 	}
@@ -101,6 +123,8 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 	switch {
 	case name == "Size/request":
 		return adapter.Amounts(words, &h.body)
+	case name == "Total data":
+		return adapter.Amounts(words, &h.bytes)
 	case name == "Total":
 		return adapter.Amounts(words, &h.seconds)
 	case member != "":
@@ -118,9 +142,13 @@ func (h *heyRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if !h.complete {
 		return nil, errors.New("it ends before its status codes: the output is cut off")
 	}
+	more := h.addUncounted()
 	r := h.reading()
 	if r.Failure == nil {
 		r.Warn(adapter.Rounded, "hey's times have steps of 100 µs")
+	}
+	if r.Failure == nil && more {
+		r.Warn(adapter.Note, "hey counts statuses and keeps times of the first %d responses only", heyKept)
 	}
 	return &r, nil
 }
