@@ -265,7 +265,11 @@ func (a *arrivals) runPod(ctx context.Context, due, patience int64, o *sample.Ob
 	defer late.Stop()
 	var m made
 	select {
-	case m = <-a.ready:
+	case next, open := <-a.ready:
+		if !open { // ctx has ended
+			return
+		}
+		m = next
 	case <-late.C:
 		return
 	case <-ctx.Done():

@@ -41,7 +41,7 @@ func Count() (netstate.Account, error) {
 	for _, file := range []struct {
 		name  string
 		parse func([]byte) (map[string]int64, error)
-	}{{"snmp", proc.ParseSNMP}, {"netstat", proc.ParseSNMP}, {"snmp6", parseSNMP6}, {"dev", proc.ParseDev}, {"stat/nf_conntrack", parseConntrack}, {"softnet_stat", parseSoftnet}} {
+	}{{"snmp", proc.ParseSNMP}, {"netstat", proc.ParseSNMP}, {"snmp6", proc.ParseSNMP6}, {"dev", proc.ParseDev}, {"stat/nf_conntrack", parseConntrack}, {"softnet_stat", parseSoftnet}} {
 		b, err := os.ReadFile("/proc/thread-self/net/" + file.name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // without IPv6, or without connection tracking
@@ -196,23 +196,6 @@ func selectsInvalid(info xt.InfoAny) bool {
 		return uint32(m.StateMask) == expr.CtStateBitINVALID && m.InvertFlags == 0
 	}
 	return false
-}
-
-// parseSNMP6 returns the counters of /proc/net/snmp6, which has one name and number on each line.
-func parseSNMP6(b []byte) (map[string]int64, error) {
-	counters := map[string]int64{}
-	for line := range bytes.Lines(b) {
-		f := strings.Fields(string(line))
-		if len(f) != 2 {
-			return nil, fmt.Errorf("%q has %d columns, want 2", line, len(f))
-		}
-		n, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		counters[f[0]] = n
-	}
-	return counters, nil
 }
 
 // parseConntrack returns the counters of /proc/net/stat/nf_conntrack, summed over all CPUs. The file has a line of

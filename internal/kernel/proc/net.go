@@ -155,3 +155,20 @@ func hasListener(table, state string, port int) bool {
 	}
 	return false
 }
+
+// ParseSNMP6 returns the counters of /proc/net/snmp6, which has one name and number on each line.
+func ParseSNMP6(b []byte) (map[string]int64, error) {
+	counters := map[string]int64{}
+	for line := range bytes.Lines(b) {
+		f := strings.Fields(string(line))
+		if len(f) != 2 {
+			return nil, fmt.Errorf("%q has %d columns, want 2", line, len(f))
+		}
+		n, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		counters[f[0]] = n
+	}
+	return counters, nil
+}

@@ -173,6 +173,10 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 		snap.SNMP = extended
 	}
 	maps.Copy(snap.SNMP, extended)
+	// Sockets of IPv6 are counted apart.
+	if six := parseOptionalFile(&failed, "/proc/thread-self/net/snmp6", ParseSNMP6); snap.SNMP != nil {
+		snap.SNMP["Udp.RcvbufErrors"] += six["Udp6RcvbufErrors"]
+	}
 	snap.MemoryBytes = parseOptionalFile(&failed, "/proc/self/statm", func(b []byte) (uint64, error) { return ParseStatm(b, os.Getpagesize()) })
 	snap.NodeMemoryUsedBytes = parseOptionalFile(&failed, "/proc/meminfo", ParseMeminfo)
 	return snap, errors.Join(failed...)

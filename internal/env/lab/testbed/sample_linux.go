@@ -73,7 +73,7 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 	if err != nil {
 		return env.Recording{}, err
 	}
-	r := &recorder{client: ends.Client, server: ends.Server, apart: e.Conditions().IRQApart}
+	r := &recorder{client: namespaceOwner(inst, ends.Client), server: namespaceOwner(inst, ends.Server), apart: e.Conditions().IRQApart}
 	if r.spaces, err = hostsByInode(inst); err != nil {
 		return env.Recording{}, err
 	}
@@ -116,9 +116,10 @@ func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (en
 	return e.sampling.openRecording(r, plan.Single(v, p), e.Conditions().CPUs, length)
 }
 
+// hostsByInode returns the names of the hosts that own the namespaces, by inode. Host-network pods own none.
 func hostsByInode(inst *lab.Instance) (map[uint32]string, error) {
 	spaces := map[uint32]string{}
-	for _, h := range inst.Hosts() {
+	for _, h := range inst.Distinct() {
 		inode, err := h.NS.Inode()
 		if err != nil {
 			return nil, err

@@ -145,6 +145,7 @@ func (f *Follower) loadProbes() error {
 		return err
 	}
 	spec.Maps["follow_records"].MaxEntries = buffer
+	spec.Maps["follow_hosts"].MaxEntries = uint32(max(1, len(f.names)))
 	if f.coll, err = attach.Load("journey", spec, ebpf.CollectionOptions{}); err != nil {
 		return err
 	}
