@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 const compareLong = `Set the result file B beside A: other kernels, versions, clusters, months.
@@ -83,7 +84,7 @@ func compareCommand(p *program) *cobra.Command {
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.StringArrayVar(&a.only, "only", nil, "show and judge only the cells of this `filter`, such as 'profile=canal path=pod-to-pod/*' (may be repeated: any of them)")
 	f.StringArrayVar(&a.failOn, "fail-on", nil, "`budget` that B must keep, such as 'rr.p99 > +5%' (may be repeated: all of them)")
-	f.StringSliceVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
+	f.StringArrayVar(&a.mapped, "map", nil, "compare profile x of A with y of B: `x=y`, separated by commas")
 	f.BoolVarP(&a.history, "history", "H", false, "follow the cells of all files through time")
 	declareMarginFlag(cmd, &a.margin)
 	completeFlag(cmd, "metrics", metric.Names)
@@ -113,8 +114,8 @@ func (a *comparison) parseFlags(cmd *cobra.Command) error {
 		fault("fail-on", err)
 		a.budgets = append(a.budgets, b)
 	}
-	for _, s := range a.mapped {
-		from, to, ok := strings.Cut(s, "=")
+	for _, s := range slices.Concat(each.Of(a.mapped, func(s string) []string { return pattern.SplitOutside(s, ',') })...) {
+		from, to, ok := pattern.CutOutside(s, '=')
 		if !ok || from == "" || to == "" {
 			fault("map", fmt.Errorf("%q: want x=y, a profile of A and one of B", s))
 		}

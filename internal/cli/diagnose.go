@@ -275,6 +275,9 @@ func (a *diagnosis) buildPlan(cmd *cobra.Command) (plan.Plan, string, error) {
 	if len(want.Profiles) != 1 && !want.OnCluster() {
 		return want, "", commandUsageError(cmd, fmt.Errorf("diagnose measures one profile: %d are given", len(want.Profiles)))
 	}
+	if n := len(want.Cluster.Contexts); n > 1 || want.Environment == plan.EnvKind && len(want.Profiles) > 1 {
+		return want, "", commandUsageError(cmd, fmt.Errorf("diagnose asks one cluster: %d are given", max(n, len(want.Profiles))))
+	}
 	a.explain, want.Explain = want.Explain, false // which would sample every trial
 	if !want.OnCluster() {
 		want.Baseline = want.Profiles[0]

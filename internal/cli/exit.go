@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Exit codes.
@@ -53,7 +54,19 @@ func quietError(code int) error {
 	return &exitError{code: code, quiet: true, err: errors.New("failed")}
 }
 
-// reportError prints err and its hint to stderr, unless err is quiet, and returns its exit code; exitFine for nil.
+// loudPart returns err without the quiet errors that are joined in it, nil if nothing is left.
+func loudPart(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return errors.Join(each.Of(joined.Unwrap(), loudPart)...)
+	}
+	var coded *exitError
+	if errors.As(err, &coded) && coded.quiet {
+		return nil
+	}
+	return err
+}
+
+// reportError prints err and its hint to stderr, except for quiet parts, and returns its exit code; exitFine for nil.
 func (p *program) reportError(err error) int {
 	if err == nil {
 		return exitFine
@@ -66,7 +79,9 @@ func (p *program) reportError(err error) int {
 	case errors.As(err, &coded):
 		code = coded.code
 		if coded.quiet {
-			return code
+			if err = loudPart(err); err == nil {
+				return code
+			}
 		}
 	case errors.As(err, &faults), errors.As(err, &config):
 		code = exitUsage

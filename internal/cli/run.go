@@ -294,12 +294,7 @@ func (a *measurement) reportOutcome(cmd *cobra.Command) error {
 		return lost
 	}
 	a.report.program, a.report.file = a.program, a.output
-	err = a.report.run(cmd)
-	var outcome *exitError
-	if lost != nil && errors.As(err, &outcome) && outcome.quiet {
-		return &exitError{code: outcome.code, err: lost}
-	}
-	return errors.Join(err, lost)
+	return errors.Join(a.report.run(cmd), lost)
 }
 
 // checkTrials reports whether any trial succeeded. It returns an error with at most five of the cases whose trials all

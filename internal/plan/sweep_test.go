@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 func TestParseSweep(t *testing.T) {
@@ -47,7 +48,7 @@ func TestParseSweep(t *testing.T) {
 // sweptPlan is a plan with a sweep of two profiles.
 func sweptPlan(profiles string, sweep string) Plan {
 	p := Preset("standard")
-	for _, name := range splitAtOuterCommas(profiles) {
+	for _, name := range pattern.SplitOutside(profiles, ',') {
 		p.Profiles = append(p.Profiles, VariantOf(name))
 	}
 	p.Profiles = p.Profiles[len(Preset("standard").Profiles):]

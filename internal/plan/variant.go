@@ -334,7 +334,7 @@ func flagsWhere(are func(Setting) bool) []string {
 func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	var all []T
 	var wrong []string
-	for _, part := range splitAtOuterCommas(text) {
+	for _, part := range pattern.SplitOutside(text, ',') {
 		v, err := parse(strings.TrimSpace(part))
 		if err != nil {
 			wrong = append(wrong, oneLine(err))
@@ -345,24 +345,6 @@ func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 		return nil, errors.New(strings.Join(wrong, "; "))
 	}
 	return all, nil
-}
-
-// splitAtOuterCommas splits text at the commas that are not within parentheses.
-func splitAtOuterCommas(text string) []string {
-	var parts []string
-	depth, start := 0, 0
-	for i, r := range text {
-		switch {
-		case r == '(':
-			depth++
-		case r == ')':
-			depth--
-		case r == ',' && depth <= 0:
-			parts = append(parts, text[start:i])
-			start = i + 1
-		}
-	}
-	return append(parts, text[start:])
 }
 
 // Variants returns the variants that texts describe, without checking them.

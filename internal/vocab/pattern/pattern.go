@@ -1,5 +1,5 @@
-// Package pattern has regular expressions that are compiled on first use. Patterns that are compiled when the program starts
-// would make every start of an agent slower. A test at the root compiles each of them.
+// Package pattern has regular expressions that are compiled on first use, and cuts texts outside parentheses. Patterns that
+// are compiled when the program starts would make every start of an agent slower. A test at the root compiles each of them.
 package pattern
 
 import (
