@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -50,5 +53,28 @@ func TestMappedVariants(t *testing.T) {
 	a = comparison{names: map[plan.Variant]plan.Variant{}, mapped: []string{"canal(mtu=1400)"}}
 	if err := a.parseFlags(&cobra.Command{}); err == nil {
 		t.Error("a variant alone is taken")
+	}
+}
+
+// TestUnmeasuredProfiles: a gate names the profiles that its budgets are for and that were not measured.
+func TestUnmeasuredProfiles(t *testing.T) {
+	d := &report.Document{}
+	d.Analysis = &compare.Analysis{
+		Baseline: plan.VariantOf("host"), Workloads: []plan.Workload{{Spec: plan.RR{}}}, Paths: []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}},
+	}
+	d.Profiles = []result.Profile{
+		{Name: plan.VariantOf("host"), Skipped: "the baseline"}, {Name: plan.VariantOf("canal")}, {Name: plan.VariantOf("cilium-native"), Skipped: "no BPF"},
+	}
+	for budget, want := range map[string]bool{
+		"service_demand > +5%": true, "profile=cilium-native service_demand > +5%": true, "profile=canal service_demand > +5%": false, "path=pod-to-pod/same-node service_demand > +5%": false,
+	} {
+		b, err := compare.ParseBudget(budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = unmeasuredProfiles(d, []compare.Budget{b})
+		if (err != nil) != want || want && err.Error() != "no verdict on cilium-native: it was not measured: no BPF" {
+			t.Errorf("%s: %v", budget, err)
+		}
 	}
 }

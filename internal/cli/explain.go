@@ -170,13 +170,14 @@ func (a *explanation) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 	}
 	paths, workloads := cmd.Flags().Changed("paths"), cmd.Flags().Changed("workloads")
 	errs := []error{set("profiles", strings.Join(plan.Texts(slices.Compact(slices.Clone(a.names))), ",")), set("baseline", a.names[0].String()), set("explain", "true")}
-	if !paths {
+	file := cmd.Flags().Changed("file") // it says what it measures
+	if !paths && !file {
 		errs = append(errs, set("paths", "pod-to-pod/cross-node"))
 	}
-	if !workloads {
+	if !workloads && !file {
 		errs = append(errs, set("workloads", "rr"))
 	}
-	if !cmd.Flags().Changed("budget") && !cmd.Flags().Changed("duration") {
+	if !cmd.Flags().Changed("budget") && !cmd.Flags().Changed("duration") && !file {
 		errs = append(errs, set("budget", explainBudget.String()), set("repetitions", fmt.Sprint(explainRepetitions)))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -47,7 +47,8 @@ func checkBudget(b compare.Budget, want plan.Plan) error {
 }
 
 // applyBudgets judges the profiles of d by budgets and adds the result to d. name is the result file. It returns nil if
-// all budgets are kept, and otherwise an error with the exit code. It also fails if a budget matches no cell.
+// all budgets are kept, and otherwise an error with the exit code. It also fails if a budget matches no cell. A profile that a
+// budget is for and that was not measured keeps the state from being Kept.
 func applyBudgets(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
 	held, state, err := judgeBudgets(pair, budgets, nil)
@@ -59,11 +60,34 @@ func applyBudgets(d *report.Document, name string, budgets []compare.Budget) err
 	if err != nil {
 		return usageError(err)
 	}
+	missing := unmeasuredProfiles(d, budgets)
+	if missing != nil && state == compare.Kept {
+		state = compare.Undecided
+	}
 	shown := pair.Only(func(k compare.Key) bool {
 		return slices.ContainsFunc(budgets, func(b compare.Budget) bool { return b.Metric == k.Metric && b.Filter.Match(k) })
 	})
 	d.Hold(report.PairResult{Pair: shown, Held: held, State: state})
-	return stateError(state)
+	return errors.Join(stateError(state), missing)
+}
+
+// unmeasuredProfiles returns an error that lists the profiles of d that were skipped although one of budgets is for them, nil if
+// there are none.
+func unmeasuredProfiles(d *report.Document, budgets []compare.Budget) error {
+	var errs []error
+	for _, p := range d.Profiles {
+		judged := func(b compare.Budget) bool {
+			return slices.ContainsFunc(d.Analysis.Paths, func(path plan.Path) bool {
+				return slices.ContainsFunc(d.Analysis.Workloads, func(w plan.Workload) bool {
+					return b.Filter.Match(compare.Key{Case: plan.Case{Profile: p.Name, Path: path, Workload: w}, Metric: b.Metric})
+				})
+			})
+		}
+		if p.Skipped != "" && p.Name != d.Analysis.Baseline && !p.Name.IsTwin() && slices.ContainsFunc(budgets, judged) {
+			errs = append(errs, fmt.Errorf("no verdict on %s: it was not measured: %s", p.Name, p.Skipped))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // stateError returns the error with the exit code of a comparison's state; nil unless the state is Broken or Undecided.

@@ -180,7 +180,10 @@ func (a *planArgs) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 	if a.file == "" && a.was == nil && !p.Sweep.IsZero() && changed["budget"] == "" && changed["duration"] == "" {
 		p.Budget = max(p.Budget, sweepBudget)
 	}
-	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
+	if a.was != nil && changed["repetitions"] != "" && changed["maxRepetitions"] == "" && p.MaxRepetitions > 0 {
+		p.MaxRepetitions = max(p.MaxRepetitions, p.Repetitions)
+	}
+	if !cmd.Flags().Changed("seed") && p.Seed == 0 && a.was == nil {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
 	}
 	if a.article != nil {
@@ -222,10 +225,12 @@ func (a *planArgs) buildPlan(cmd *cobra.Command) (plan.Plan, error) {
 }
 
 // resumedPlan returns the plan for resuming a result file. was is the plan in that file. It returns the plan of the flags
-// alone if it equals or extends was, or if --file or --preset is given. Otherwise it applies the flags to was.
+// alone if it equals or extends was, or if --file or --preset is given. Otherwise it applies the flags to was, which may be what
+// makes them valid.
 func (a *planArgs) resumedPlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, error) {
 	want, err := a.buildPlan(cmd)
-	if err != nil {
+	given := a.file != "" || cmd.Flags().Changed("preset")
+	if err != nil && given {
 		return want, err
 	}
 	// The first invocation chose these by itself.
@@ -235,7 +240,7 @@ func (a *planArgs) resumedPlan(cmd *cobra.Command, was plan.Plan) (plan.Plan, er
 	if a.drawn {
 		want.Seed = was.Seed
 	}
-	if was.Differ(want) == nil || extendsPlan(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
+	if err == nil && (was.Differ(want) == nil || extendsPlan(was, want) || given) {
 		return want, nil
 	}
 	a.was, a.left = &was, nil // the notes are made again

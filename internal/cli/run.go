@@ -102,7 +102,7 @@ func (a *measurement) run(cmd *cobra.Command) error {
 		s.printNote("%s", n)
 	}
 	if resumed != nil && resumed.Complete() {
-		s.printNote("%s is complete: it has every repetition of its plan, %d; --repetitions adds more", a.output, want.Repetitions)
+		s.printNote("%s is complete: it has every repetition of its plan, %d; --repetitions adds more", a.output, max(want.Repetitions, want.MaxRepetitions))
 		return errors.Join(resumed.Close(), a.reportOutcome(cmd))
 	}
 	end, err := a.measurePlan(cmd.Context(), a.planOpener(want), out, run.Options{Resumed: resumed, Began: began}, s)

@@ -107,8 +107,8 @@ var (
 var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
 // withoutUselessStream returns the plan of a preset without the workload withoutOffload if that workload is useless. It is
-// useless on a cluster, and if the conditions of a measured variant exclude it or make it equal to the other stream. A
-// plan with other workloads is returned unchanged.
+// useless on a cluster, if no path has a NIC, and if the conditions of a measured variant exclude it or make it equal to the
+// other stream. A plan with other workloads is returned unchanged.
 func (p Plan) withoutUselessStream() Plan {
 	usual := Default().Workloads
 	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
@@ -120,7 +120,7 @@ func (p Plan) withoutUselessStream() Plan {
 		l.NIC = NICWire
 		return cut || l.whyContradictory() != ""
 	}
-	if p.OnCluster() || slices.ContainsFunc(p.Measured(), useless) {
+	if p.OnCluster() || !slices.ContainsFunc(p.Paths, Path.Crosses) || slices.ContainsFunc(p.Measured(), useless) {
 		p.Workloads = usual
 	}
 	return p

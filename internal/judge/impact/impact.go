@@ -116,7 +116,7 @@ var needs = map[Kind]struct {
 	}},
 }
 
-// isOneWayBulk reports whether w is a TCP stream in one direction: the goodput of both is no time of a transfer.
+// isOneWayBulk reports whether w is a TCP stream in one direction: the goodput of both says nothing of a transfer.
 func isOneWayBulk(w plan.Workload) bool { t := w.Traits(); return t.Bulk() && !t.Bidirectional }
 
 // isClosedLoop reports whether the network limited the rate of w; in an open loop the rate is the requested one.

@@ -322,7 +322,7 @@ func (r *reader) readCiliumStatus() error {
 	return nil
 }
 
-// isUnready reports whether a pod is said not to be ready.
+// isUnready reports whether a pod has the condition Ready, and is not ready.
 func isUnready(p corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue
