@@ -76,14 +76,19 @@ func applyBudgets(d *report.Document, name string, budgets []compare.Budget) err
 func unmeasuredProfiles(d *report.Document, budgets []compare.Budget) error {
 	var errs []error
 	for _, p := range d.Profiles {
-		judged := func(b compare.Budget) bool {
-			return slices.ContainsFunc(d.Analysis.Paths, func(path plan.Path) bool {
-				return slices.ContainsFunc(d.Analysis.Workloads, func(w plan.Workload) bool {
-					return b.Filter.Match(compare.Key{Case: plan.Case{Profile: p.Name, Path: path, Workload: w}, Metric: b.Metric})
-				})
-			})
+		if p.Skipped == "" || p.Name == d.Analysis.Baseline || p.Name.IsTwin() {
+			continue
 		}
-		if p.Skipped != "" && p.Name != d.Analysis.Baseline && !p.Name.IsTwin() && slices.ContainsFunc(budgets, judged) {
+		var cases []plan.Case
+		for _, path := range d.Analysis.Paths {
+			for _, w := range d.Analysis.Workloads {
+				cases = append(cases, plan.Case{Profile: p.Name, Path: path, Workload: w})
+			}
+		}
+		judged := func(b compare.Budget) bool {
+			return slices.ContainsFunc(cases, func(c plan.Case) bool { return b.Filter.Match(compare.Key{Case: c, Metric: b.Metric}) })
+		}
+		if slices.ContainsFunc(budgets, judged) {
 			errs = append(errs, fmt.Errorf("no verdict on %s: it was not measured: %s", p.Name, p.Skipped))
 		}
 	}

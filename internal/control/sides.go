@@ -39,11 +39,6 @@ func (s Sides) Apart() bool {
 // Prepare prepares the servers for a workload, then the client. ask is the request to both sides. Prepare calls e.Ready
 // first and e.Connected last.
 func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
-	if e.Ready != nil {
-		if err := e.Ready(); err != nil {
-			return err
-		}
-	}
 	ask.Apart = s.Apart()
 	port, err := Listen(ctx, s.Servers, s.Client.Hello(), e, ask)
 	if err != nil {
@@ -65,8 +60,13 @@ func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 }
 
 // Listen prepares servers, and returns the port of the first: the client dials the port that the server chose. The
-// servers avoid the CPUs of client.
+// servers avoid the CPUs of client. It calls e.Ready first.
 func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Prepare) (port int, err error) {
+	if e.Ready != nil {
+		if err := e.Ready(); err != nil {
+			return 0, err
+		}
+	}
 	for i, s := range servers {
 		end := e.Servers[i]
 		ask.Side, ask.Name = SideServer, end.Name

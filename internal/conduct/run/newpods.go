@@ -16,11 +16,6 @@ const noNewPods = "no pods can be made there while it is measured"
 // measureNewPods measures new pods: the servers are agents as in other trials, and the clients are pods that the environment
 // starts during the window. It fails if the environment cannot start them or a server fails.
 func (a attempt) measureNewPods(ctx context.Context) (seen, error) {
-	if a.ends.Ready != nil { // restores the NIC model of this route
-		if err := a.ends.Ready(); err != nil {
-			return seen{}, err
-		}
-	}
 	servers, err := a.agents.ensureServers(ctx, a.ends)
 	if err != nil {
 		return seen{}, err

@@ -16,7 +16,7 @@ type Server struct {
 // lifetime is the time to live of an answer in seconds.
 const lifetime = 30
 
-// NewServer returns a server of a name, which must not be empty. Its addresses are from the ranges for documentation
+// NewServer returns a server of a name; "" is the root. Its addresses are from the ranges for documentation
 // (RFC 5737, RFC 3849). It fails if the name is invalid.
 func NewServer(name string) (*Server, error) {
 	if !strings.HasSuffix(name, ".") {

@@ -16,20 +16,26 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// TestTake takes a snapshot of this machine twice and wants counters that exist and do not run backwards.
-func TestTake(t *testing.T) {
+// takeAround returns snapshots before and after do, and what took them.
+func takeAround(t *testing.T, do func()) (s *Sampler, before, after Snapshot) {
+	t.Helper()
 	s, err := NewSampler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := s.Take(nil)
-	if err != nil {
+	if before, err = s.Take(nil); err != nil {
 		t.Fatal(err)
 	}
-	after, err := s.Take(nil)
-	if err != nil {
+	do()
+	if after, err = s.Take(nil); err != nil {
 		t.Fatal(err)
 	}
+	return s, before, after
+}
+
+// TestTake takes a snapshot of this machine twice and wants counters that exist and do not run backwards.
+func TestTake(t *testing.T) {
+	s, before, after := takeAround(t, func() {})
 	if len(after.CPUs) < runtime.NumCPU() || len(after.Softnet) == 0 || after.MemoryBytes == 0 || after.NodeMemoryUsedBytes == 0 {
 		t.Errorf("snapshot %+v", after)
 	}

@@ -46,6 +46,20 @@ func First[T any](all []T, is func(T) bool) (v T, ok bool) {
 	return v, false
 }
 
+// AtMost calls do for every index and value of a list, n of them concurrently. It returns when all calls have returned.
+func AtMost[T any](n int, all []T, do func(i int, v T)) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, n)
+	for i, v := range all {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			do(i, v)
+		})
+	}
+	running.Wait()
+}
+
 // AtOnce calls do for every index and value of a list, concurrently. It returns when all calls have returned, with
 // their errors joined in the order of the list.
 func AtOnce[T any](all []T, do func(i int, v T) error) error {

@@ -175,7 +175,7 @@ func tunnelProof(want profile.Tunnel, v Verdict, seen seenAtEnd) Proof {
 	for _, d := range seen.Devices {
 		// The VNI is part of the name of flannel's device. Nodes without IPv4 have the device of IPv6 alone.
 		flannels := strings.HasPrefix(want.Devices[0], "flannel.") && (strings.HasPrefix(d.Name, "flannel.") || strings.HasPrefix(d.Name, "flannel-v6."))
-		if !slices.Contains(want.Devices, d.Name) && (want.Device6 == "" || d.Name != want.Device6) && !(flannels && d.Kind == want.Kind) {
+		if !slices.Contains(want.Devices, d.Name) && d.Name != want.Device6 && !(flannels && d.Kind == want.Kind) {
 			continue
 		}
 		p.Seen = deviceText(d)

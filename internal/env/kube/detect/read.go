@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Clients has the clients of a cluster.
@@ -293,28 +293,22 @@ func (r *reader) readCiliumStatus() error {
 	}
 	r.s.CiliumStatus = map[string]string{}
 	outs, errs := make([][]byte, len(list.Items)), make([]error, len(list.Items))
-	var agents errgroup.Group
-	agents.SetLimit(agentsAtOnce)
-	for i, p := range list.Items {
+	each.AtMost(agentsAtOnce, list.Items, func(i int, p corev1.Pod) {
 		switch {
 		case p.Status.Phase != corev1.PodRunning:
 		case isUnready(p): // perhaps of a node that does not answer
 			errs[i] = errors.New("the agent is not ready")
 		default:
-			agents.Go(func() error {
-				outs[i], errs[i] = r.agentStatus(ContainerRef{p.Namespace, p.Name, "cilium-agent"})
-				return nil
-			})
+			outs[i], errs[i] = r.agentStatus(ContainerRef{p.Namespace, p.Name, "cilium-agent"})
 		}
-	}
-	_ = agents.Wait() // each agent has an error of its own
+	})
 	for i, p := range list.Items {
 		switch {
-		case apierrors.IsForbidden(errs[i]):
-			r.s.Unproven = append(r.s.Unproven, fmt.Sprintf("cilium-dbg status on %s: %v", p.Spec.NodeName, errs[i]))
-			return nil
 		case errs[i] != nil:
 			r.s.Unproven = append(r.s.Unproven, fmt.Sprintf("cilium-dbg status on %s: %v", p.Spec.NodeName, errs[i]))
+			if apierrors.IsForbidden(errs[i]) {
+				return nil
+			}
 		case p.Status.Phase == corev1.PodRunning:
 			r.s.CiliumStatus[p.Spec.NodeName] = string(outs[i])
 		}

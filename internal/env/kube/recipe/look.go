@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -210,16 +209,10 @@ func (i *Installer) runNodePods(ctx context.Context, pods map[string]*corev1.Pod
 	// One that does not end must not take the time of the others.
 	nodes := slices.Sorted(maps.Keys(names))
 	outputs := make([]said, len(nodes))
-	var waiting errgroup.Group
-	waiting.SetLimit(waitsAtOnce)
-	for at, node := range nodes {
-		waiting.Go(func() error {
-			text, err := i.awaitOutput(ctx, namespace.Name, names[node])
-			outputs[at] = said{text, err}
-			return nil
-		})
-	}
-	_ = waiting.Wait() // each node has an error of its own
+	each.AtMost(waitsAtOnce, nodes, func(at int, node string) {
+		text, err := i.awaitOutput(ctx, namespace.Name, names[node])
+		outputs[at] = said{text, err}
+	})
 	out = map[string]said{}
 	for at, node := range nodes {
 		out[node] = outputs[at]
