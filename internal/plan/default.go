@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Bounds of a plan's fields.
@@ -108,10 +109,11 @@ var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
 // withoutUselessStream returns the plan of a preset without the workload withoutOffload if that workload is useless. It is
 // useless on a cluster, if no path has a NIC, and if the conditions of a measured variant exclude it or make it equal to the
-// other stream. A plan with other workloads is returned unchanged.
+// other stream. Loads and tools may have been added to the preset's workloads. A plan with other workloads is returned
+// unchanged.
 func (p Plan) withoutUselessStream() Plan {
-	usual := Default().Workloads
-	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
+	chosen := slices.Compact(each.Of(p.Workloads, func(w Workload) Workload { return w.Without("load", "arrival", "tool") }))
+	if !slices.Equal(chosen, append(Default().Workloads, withoutOffload)) {
 		return p
 	}
 	useless := func(v Variant) bool {
@@ -121,7 +123,7 @@ func (p Plan) withoutUselessStream() Plan {
 		return cut || l.whyContradictory() != ""
 	}
 	if p.OnCluster() || !slices.ContainsFunc(p.Paths, Path.Crosses) || slices.ContainsFunc(p.Measured(), useless) {
-		p.Workloads = usual
+		p.Workloads = slices.DeleteFunc(slices.Clone(p.Workloads), func(w Workload) bool { return w.Without("tool") == withoutOffload })
 	}
 	return p
 }

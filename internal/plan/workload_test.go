@@ -321,6 +321,17 @@ func TestNICOfAStream(t *testing.T) {
 	if q := p.Settle(); len(q.Workloads) != 3 || q.Validate() != nil {
 		t.Errorf("on a cluster: %v, %v", q.Workloads, q.Validate())
 	}
+	for name, count := range map[string]int{"loads": 7, "tools": 4} { // loads need both capacities
+		q := p
+		if name == "loads" {
+			q.Workloads, _ = WithLoads(p.Workloads, "50%,80%")
+		} else {
+			q.Workloads, _, _ = WithTools(p.Workloads, []string{"iperf3"})
+		}
+		if q = q.Settle(); len(q.Workloads) != count || q.Validate() != nil {
+			t.Errorf("on a cluster with %s: %v, %v", name, q.Workloads, q.Validate())
+		}
+	}
 	p.Workloads = []Workload{withoutOffload}
 	if err := p.Settle().Validate(); err == nil || !strings.Contains(err.Error(), "nic is for the lab") {
 		t.Errorf("a cluster's NICs are given a model: %v", err)

@@ -104,6 +104,15 @@ const (
 // Recorded returns the typical estimate, whose samples are the numbers in the result file.
 func (c Cell) Recorded() Estimate { return c.wholeWindowCell().Estimate }
 
+// Corrections returns for each trial its undisturbed value over the value of its whole window; nil without undisturbed
+// values.
+func (c Cell) Corrections() []float64 {
+	if c.Typical == nil {
+		return nil
+	}
+	return each.Of(c.Samples, func(s Sample) float64 { return s.Value / s.whole })
+}
+
 // wholeWindowCell returns the cell with only its estimates from whole windows.
 func (c *Cell) wholeWindowCell() *Cell {
 	if c.Typical == nil {

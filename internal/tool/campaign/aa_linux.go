@@ -50,14 +50,16 @@ func (o *equalRuns) measure(ctx context.Context, in setting) (string, error) {
 		return "", errors.New("-runs is less than 2")
 	}
 	text := ""
+	var alone []string
 	if o.pairs > 0 {
 		m, err := o.many(ctx, in)
 		if err != nil {
 			return "", err
 		}
+		alone = m.alone
 		text = m.render() + "\n"
 		if o.allowances != "" {
-			if err := os.WriteFile(o.allowances, []byte(allowances(beyond(m.quiet, false), beyond(noisy(m.disturbed), true))), 0o666); err != nil {
+			if err := os.WriteFile(o.allowances, []byte(allowances(withEarlier(beyond(m.quiet, false), false), withEarlier(beyond(noisy(m.disturbed), true), true))), 0o666); err != nil {
 				return "", err
 			}
 		}
@@ -68,7 +70,19 @@ func (o *equalRuns) measure(ctx context.Context, in setting) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text += "\n" + s.render(n.about)
+		files := s.files
+		if n.name == nothing.name {
+			files = append(files, alone...)
+		}
+		var all []corrected
+		for _, file := range files {
+			of, err := correctionsIn(file)
+			if err != nil {
+				return "", err
+			}
+			all = append(all, of...)
+		}
+		text += "\n" + s.render(n.about) + "\n" + renderBias(len(files), all)
 	}
 	return text, nil
 }
@@ -76,23 +90,22 @@ func (o *equalRuns) measure(ctx context.Context, in setting) (string, error) {
 // same makes the runs beside a neighbour, and compares all.
 func (o *equalRuns) same(ctx context.Context, in setting, n neighbour) (same, error) {
 	var s same
-	var files []string
 	for i := 1; i <= o.runs; i++ {
 		file, err := in.runBeside(ctx, filepath.Join(n.name, fmt.Sprint(i)), n, whole)
 		if err != nil {
 			return s, err
 		}
-		files = append(files, file)
+		s.files = append(s.files, file)
 		var r report
 		if _, err := in.read(ctx, &r, "report", "-f", "json", file); err != nil {
 			return s, err
 		}
 		s.reports = append(s.reports, r)
 	}
-	for i := range files {
-		for _, other := range files[i+1:] {
+	for i, file := range s.files {
+		for _, other := range s.files[i+1:] {
 			var p pair
-			alarm, err := in.read(ctx, &p, "compare", "-f", "json", files[i], other)
+			alarm, err := in.read(ctx, &p, "compare", "-f", "json", file, other)
 			if err != nil {
 				return s, err
 			}
@@ -144,6 +157,7 @@ type many struct {
 	quiet, disturbed       []pair // both files alone, and one of them beside a neighbour
 	quietCalls, otherCalls int    // pairs of which anything was called better or worse
 	files                  int
+	alone                  []string
 }
 
 // many makes files until there are so many pairs, half of them with a neighbour in one of the two, and compares them.
@@ -170,6 +184,8 @@ func (o *equalRuns) many(ctx context.Context, in setting) (many, error) {
 		}
 		if files = append(files, file); disturb {
 			disturbed[file] = true
+		} else {
+			m.alone = append(m.alone, file)
 		}
 	}
 	m.files = len(files)
@@ -245,6 +261,17 @@ func beyond(pairs []pair, beside bool) map[string]float64 {
 // judged says whether the cell has a ratio with an interval.
 func (c pairCell) judged() bool {
 	return c.Verdict != "" && c.Ratio > 0 && c.Low > 0 && c.High > c.Low && (c.Quotient == nil || c.Quotient.Low > 0 && c.Quotient.High > c.Quotient.Low)
+}
+
+// withEarlier returns the root of the mean of two squares for each name: of what was found, and of what compare allows so far.
+// The hour of one campaign then counts half.
+func withEarlier(found map[string]float64, beside bool) map[string]float64 {
+	out := map[string]float64{}
+	for name, of := range found {
+		kind, measured, _ := strings.Cut(name, " ")
+		out[name] = math.Hypot(of, compare.RunToRun(kind, measured, beside)) / math.Sqrt2
+	}
+	return out
 }
 
 // allowances writes them as compare reads them, for pairs that were both measured alone and for those with other work beside

@@ -12,6 +12,7 @@ import (
 
 // same is the result of equal runs.
 type same struct {
+	files   []string
 	reports []report
 	pairs   []pair
 	// alarms are the pairs in which something was called worse.
@@ -49,7 +50,6 @@ type cell struct {
 	Workload    string    `json:"workload"`
 	Metric      string    `json:"metric"`
 	Median      float64   `json:"median"`
-	Samples     []float64 `json:"samples"`
 	Undisturbed *estimate `json:"undisturbed"`
 }
 
@@ -121,12 +121,6 @@ func (s same) render(about string) string {
 	}
 	fmt.Fprintf(&b, "\nOf %d rows, undisturbed values repeat better than whole windows in %d and worse in %d; quotients repeat better than undisturbed values in %d and worse in %d (medians, by more than 0.1 %%).\n",
 		rows, better, worse, quotientsBetter, quotientsWorse)
-	for _, workload := range s.workloads() {
-		if per, error, cells := s.bias(workload); cells > 2 {
-			fmt.Fprintf(&b, "Service demand of `%s`: undisturbed values less whole windows, per doubling of the cost over %s, are %+.2f %% (±%.2f, %d cells).\n",
-				workload, profile.Raw, 100*per, 100*error, cells)
-		}
-	}
 	differ, decided := s.decided()
 	fmt.Fprintf(&b, "\nWithin the runs %d of these values differ from the baseline's by 5 %% or more; %d of them are decided.", differ, decided)
 	wall, window, twins, twinVerdicts := 0.0, 0.0, 0, map[string]int{}
@@ -147,52 +141,6 @@ func (s same) render(about string) string {
 	fmt.Fprintf(&b, "Inside the runs the equal pair has %d cells: %d better, %d worse, %d the same. %.0f %% of the time was in windows.\n",
 		twins, twinVerdicts["better"], twinVerdicts["worse"], twinVerdicts["same"], 100*window/wall)
 	return b.String()
-}
-
-// bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a share,
-// with its standard error: the slope of a line through the cells of all runs.
-func (s same) bias(workload string) (per, error float64, cells int) {
-	var xs, ys []float64
-	for _, r := range s.reports {
-		base := slices.IndexFunc(r.Cells, func(y cell) bool {
-			return y.Profile == profile.Raw && y.Workload == workload && y.Metric == metric.ServiceDemand && y.Undisturbed != nil
-		})
-		if base < 0 {
-			continue
-		}
-		for _, x := range r.Cells {
-			if x.Workload == workload && x.Metric == metric.ServiceDemand && x.Undisturbed != nil && len(x.Samples) > 0 {
-				xs = append(xs, math.Log2(x.value()/r.Cells[base].value()))
-				ys = append(ys, x.off()-r.Cells[base].off())
-			}
-		}
-	}
-	n := float64(len(xs))
-	if n < 3 {
-		return 0, 0, len(xs)
-	}
-	var x, y, xx, xy, rest float64
-	for i := range xs {
-		x, y = x+xs[i]/n, y+ys[i]/n
-	}
-	for i := range xs {
-		xx, xy = xx+(xs[i]-x)*(xs[i]-x), xy+(xs[i]-x)*(ys[i]-y)
-	}
-	per = xy / xx
-	for i := range xs {
-		off := ys[i] - y - per*(xs[i]-x)
-		rest += off * off
-	}
-	return per, math.Sqrt(rest / (n - 2) / xx), len(xs)
-}
-
-// off is the logarithm of the undisturbed value over the mean of whole windows.
-func (c cell) off() float64 {
-	sum := 0.0
-	for _, v := range c.Samples {
-		sum += math.Log(v)
-	}
-	return math.Log(c.value()) - sum/float64(len(c.Samples))
 }
 
 // decided counts the shown values that differ from the baseline's by 5 % or more, and those with a verdict.

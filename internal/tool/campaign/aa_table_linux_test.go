@@ -2,12 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
-
-	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // What differs between two runs is counted by cell, and an estimate that one of them lacks is left out.
@@ -44,25 +40,6 @@ func TestSame(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
-		}
-	}
-}
-
-// A loss that grows with the cost is found, and none of cells that lose alike.
-func TestBias(t *testing.T) {
-	for _, lost := range []float64{0, 0.02} {
-		var r report
-		for i, cost := range []float64{10, 20, 40, 80} {
-			value := cost * math.Exp(-0.01-lost*float64(i))
-			name := profile.Raw
-			if i > 0 {
-				name = "p"
-			}
-			r.Cells = append(r.Cells, cell{Profile: name, Workload: "rr", Metric: metric.ServiceDemand, Samples: []float64{cost, cost}, Undisturbed: &estimate{Value: value}})
-		}
-		per, error, cells := same{reports: []report{r}}.bias("rr")
-		if cells != 4 || math.Abs(per+lost) > 0.001 || error > 0.001 {
-			t.Errorf("%g: %g ± %g of %d cells", lost, per, error, cells)
 		}
 	}
 }
