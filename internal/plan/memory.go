@@ -16,7 +16,7 @@ const (
 	bpfMaps                     = 45 << 20
 	chainPolicy, setPolicy      = 70 << 10, 41 << 10
 	bpfPolicy                   = 4 << 10
-	awsMaps                     = 64 << 20
+	awsMaps                     = 56 << 20
 	trackedConnection           = 384
 )
 

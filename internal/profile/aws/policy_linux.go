@@ -21,12 +21,11 @@ func (vpc) Program(p dataplane.Programming) (dataplane.Programs, error) {
 	if err != nil {
 		return dataplane.Programs{}, err
 	}
-	attach := func(pod dataplane.Pod) error { return agent.Attach(pod.HostDevice, pod.Addr.Addr()) }
 	err = dataplane.Run(
 		func() error { return allowStrangers(agent, p) },
 		func() error { return setChurnPolicy(agent, p, false) },
 		func() error {
-			return each.AtOnce(p.Node.Pods, func(_ int, pod dataplane.Pod) error { return attach(pod) })
+			return each.AtOnce(p.Node.Pods, func(_ int, pod dataplane.Pod) error { return agent.Attach(pod.HostDevice, pod.Addr.Addr()) })
 		},
 	)
 	if err != nil {
@@ -37,11 +36,6 @@ func (vpc) Program(p dataplane.Programming) (dataplane.Programs, error) {
 		Deny: func(in bool) error { return setChurnPolicy(agent, p, in) },
 		Connect: func(count int) (int, error) {
 			return count, agent.Connect(count, func(i int) (from, to netip.AddrPort) { return dataplane.Standing(p.Node, i) })
-		},
-		Pods: &dataplane.PodPrograms{
-			Add:    attach,
-			Police: func(dataplane.Pod) error { return nil }, // the new pod shares the tables of the node's pods
-			Remove: func(pod dataplane.Pod) error { return agent.Detach(pod.Addr.Addr()) },
 		},
 	}, nil
 }

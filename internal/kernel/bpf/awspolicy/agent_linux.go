@@ -100,15 +100,6 @@ func (a *Agent) Attach(device string, addr netip.Addr) error {
 	return nil
 }
 
-// Detach detaches the programs from the node's end of the device of the pod with the address addr.
-func (a *Agent) Detach(addr netip.Addr) error {
-	a.mu.Lock()
-	p := a.pods[addr]
-	delete(a.pods, addr)
-	a.mu.Unlock()
-	return attach.CloseAll(p.links)
-}
-
 // SetSelected says whether policies select the pods. Those that they do not select may send and receive everything, unless
 // Allow has an entry for the peer. Established connections are then judged again.
 func (a *Agent) SetSelected(selected bool) error {
@@ -180,12 +171,13 @@ func (a *Agent) LastSeen(from, to netip.AddrPort, owner netip.Addr) (int64, erro
 	return int64(state.LastSeen), err
 }
 
-// Close detaches and unloads the programs.
+// Close detaches and unloads the programs. Afterwards only Close may be called.
 func (a *Agent) Close() error {
 	var errs []error
-	for addr := range a.pods {
-		errs = append(errs, a.Detach(addr))
+	for _, p := range a.pods {
+		errs = append(errs, attach.CloseAll(p.links))
 	}
+	a.pods = nil
 	a.coll.Close()
 	return errors.Join(errs...)
 }

@@ -263,9 +263,7 @@ func TestTraffic(t *testing.T) {
 	if _, err := bpftest.Exchange(pods[0].NS, "tcp4", denied, 1); err == nil {
 		t.Error("the denied port answers")
 	}
-	for _, p := range pods {
-		must(t, a.Detach(p.IP))
-	}
+	must(t, a.Close())
 	if _, err := bpftest.Exchange(pods[0].NS, "tcp4", denied, 1); err != nil {
 		t.Errorf("without the programs: %v", err)
 	}
