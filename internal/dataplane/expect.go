@@ -60,6 +60,8 @@ type Signs struct {
 	// Firewall means that each node has kube-router's firewall: packets walk a list of the node's pods to the chain of their
 	// pod. The node also has a routing rule for packets from its pod range.
 	Firewall bool
+	// Agent means that AWS's network policy agent runs if there are policies. Each pod's device then has its programs.
+	Agent bool
 	// Diverted lists the routing rules, with priorities, that lead packets into the tunnel before the main table; "" for
 	// none.
 	Diverted string

@@ -69,7 +69,7 @@ func Standing(n Node, i int) (from, to netip.AddrPort) {
 // Programs controls the BPF programs of one node. They exist until Close or the end of this process: nothing is pinned.
 type Programs struct {
 	io.Closer
-	// Counters returns the counters of the programs since they were loaded; nil without programs.
+	// Counters returns the counters of the programs since they were loaded; nil if they count nothing.
 	Counters func() ([]attach.Counter, error)
 	// Serve adds Services to the node, and replaces a Service with the same address; nil if the programs do not serve
 	// Services.
@@ -81,6 +81,9 @@ type Programs struct {
 	Deny func(in bool) error
 	// Connect adds n idle connections to the connection table and returns how many the table then has; nil without a table.
 	Connect func(n int) (int, error)
+	// LastSeen returns when the programs last saw a packet of a TCP connection at the device of the pod owner, in ns of the
+	// monotonic clock, 0 if their table does not have it. from is the end that connected. It is nil without such a table.
+	LastSeen func(from, to netip.AddrPort, owner netip.Addr) (int64, error)
 	// Pods adds and removes pods while the programs run; nil if they cannot.
 	Pods *PodPrograms
 	// StandIn describes which kernel feature the programs replace, "" for none.

@@ -58,6 +58,7 @@ func TestChurnRefuses(t *testing.T) {
 		want                      []string
 	}{
 		"no use":      {"macvlan,flannel-vxlan,canal", "policies=1/s", "rr", []string{"macvlan enforces no", "flannel-vxlan enforces no"}},
+		"no agent":    {"aws-vpc,aws-vpc(policies-unselected=1)", "policies=1/s", "rr", []string{"aws-vpc has its policy agent with policies only"}},
 		"no Services": {"macvlan,sriov,canal", "services=1/s", "rr", []string{"macvlan serves no", "sriov serves no"}},
 		"raw":         {"raw(churn=services=1/s),canal", "none", "rr", []string{"raw(churn=services=1/s): raw serves no Services"}},
 		"pods":        {"canal", "policies=1/s", "ttfr", []string{"ttfr changes rules itself"}},

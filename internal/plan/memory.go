@@ -16,6 +16,7 @@ const (
 	bpfMaps                     = 45 << 20
 	chainPolicy, setPolicy      = 70 << 10, 41 << 10
 	bpfPolicy                   = 4 << 10
+	awsMaps                     = 56 << 20
 	trackedConnection           = 384
 )
 
@@ -48,6 +49,9 @@ func (l Lab) variantMemory(v Variant) int64 {
 		node += (l.Policies + l.PoliciesUnselected) * setPolicy
 	case "ebpf":
 		node += l.Policies * bpfPolicy
+		if p.Family == "aws" && l.Policies+l.PoliciesUnselected > 0 {
+			node += awsMaps
+		}
 	}
 	return int64(node) * int64(l.Nodes)
 }

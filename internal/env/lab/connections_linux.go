@@ -40,7 +40,10 @@ func (i *Instance) Connect() (tracked int, err error) {
 // addConnections fills the node's table with want connections, and returns how many connections the table then has.
 func (n *Node) addConnections(want int, as dataplane.Node) (int, error) {
 	if n.programs.Connect != nil {
-		return n.programs.Connect(want)
+		tracked, err := n.programs.Connect(want)
+		if err != nil || n.programs.Serve != nil { // without programs for Services, conntrack tracks connections, too
+			return tracked, err
+		}
 	}
 	err := conntrack.Fill(n.NS, want, func(i int) conntrack.Tuple {
 		from, to := dataplane.Standing(as, i)

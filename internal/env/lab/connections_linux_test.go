@@ -11,7 +11,7 @@ import (
 func TestConnect(t *testing.T) {
 	needRights(t)
 	const want = 3000
-	variants := plan.Variants("ptp", "ptp(connections=3K)", "calico-nftables(connections=3K)", "calico-ebpf(connections=3K)", "cilium-native(connections=3K)")
+	variants := plan.Variants("ptp", "ptp(connections=3K)", "calico-nftables(connections=3K)", "calico-ebpf(connections=3K)", "aws-vpc(connections=3K,policies=1)", "cilium-native(connections=3K)")
 	l := upWith(t, Options{Account: true}, plan.Texts(variants)...)
 	for _, v := range variants {
 		inst := l.Instance(v)

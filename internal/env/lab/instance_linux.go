@@ -101,6 +101,16 @@ func (n *Node) Drops() ([]string, error) {
 	return each.Of(drops, func(d attach.Counter) string { return fmt.Sprintf("%s: %d packets", d.Reason(), d.Packets) }), err
 }
 
+// LastSeen returns when the programs of a pod's device last saw a packet of a TCP connection, in ns of the monotonic clock.
+// It returns 0 if they do not know the connection, and without such programs. from is the end that connected.
+func (p *Pod) LastSeen(from, to netip.AddrPort) (int64, error) {
+	seen := p.Node.programs.LastSeen
+	if seen == nil {
+		return 0, nil
+	}
+	return seen(from, to, p.Addr)
+}
+
 // Pod is a host on a node.
 type Pod struct {
 	Host

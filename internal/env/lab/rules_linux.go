@@ -94,6 +94,9 @@ func (s instanceSpec) Needs() []string {
 	if s.Flowtable() > 0 {
 		needs = append(needs, "flowtable")
 	}
+	if s.Profile.Policy == "ebpf" && s.Lab.Policies+s.Lab.PoliciesUnselected > 0 {
+		needs = append(needs, "bpf", "bpf-tc")
+	}
 	return needs
 }
 

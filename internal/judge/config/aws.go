@@ -49,7 +49,7 @@ func judgeAWS(j *judge, v *values) {
 	but = append(but, judgeAWSBranches(j, v)...)
 	if g := v.at("enable-network-policy"); g.isOn() {
 		j.addFinding("policy-agent", g, "%s: true", g.path)
-		but = append(but, "eBPF programs of the policy agent are on the devices of pods that a policy selects")
+		but = append(but, "eBPF programs of the policy agent are on the devices of pods: in the lab "+awsVPC+"(policies-unselected=1)")
 	} else {
 		reportUnused(j, v, "without the network policy agent", "NETWORK_POLICY_ENFORCING_MODE", "conntrack-cache-table-size")
 		j.ignored = append(j.ignored, "the AWS VPC CNI without its policy agent")

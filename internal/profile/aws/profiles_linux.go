@@ -8,8 +8,8 @@ import (
 
 // Profiles has the entries of the family's profiles in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "aws-vpc", Dataplane: vpc{}, Expect: podExpectation(dataplane.Signs{PodRules: true, Marks: marks})},
-	{Profile: "aws-vpc-eni2", Dataplane: second{}, Expect: podExpectation(dataplane.Signs{PodRules: true, PodTable: secondTable, Marks: marks, Leave: leave})},
+	{Profile: "aws-vpc", Dataplane: vpc{}, Expect: podExpectation(dataplane.Signs{PodRules: true, Agent: true, Marks: marks})},
+	{Profile: "aws-vpc-eni2", Dataplane: second{}, Expect: podExpectation(dataplane.Signs{PodRules: true, Agent: true, PodTable: secondTable, Marks: marks, Leave: leave})},
 }
 
 // podExpectation returns the expectation for pods at the first or the second interface, with the given signs.

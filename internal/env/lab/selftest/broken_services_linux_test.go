@@ -34,6 +34,18 @@ var breakagesOfServices = []breakage{
 		holds:   []string{"policy.walk.egress" + cross, "exchange" + cross, "policy.denied" + cross},
 	},
 	{
+		name: "a pod whose packets AWS's policy agent does not see", profile: "aws-vpc", lab: policies,
+		script:  `tc filter del dev $VETH ingress`,
+		notices: []string{"policy.programs", "policy.tracked" + cross},
+		holds:   []string{"policy.denied" + cross, "exchange" + cross},
+	},
+	{
+		name: "pods without programs of AWS's policy agent", profile: "aws-vpc-eni2", lab: plan.Lab{Policies: 1}, at: bothNodes,
+		script:  `for dev in $(ip -o link show type veth | grep -o 'eni[0-9a-f]*'); do tc qdisc del dev $dev clsact; done`,
+		notices: []string{"policy.denied" + same, "policy.denied" + cross, "policy.programs", "policy.tracked" + cross},
+		holds:   []string{"exchange" + cross, "rules.pods"},
+	},
+	{
 		name: "silence where a Service has no endpoints", profile: "flannel-host-gw", services: true,
 		script:  `$IPTABLES -I FORWARD -d $NOBODY -j DROP`,
 		notices: []string{"none.tcp", "none.udp"},
@@ -78,7 +90,7 @@ var breakagesOfServices = []breakage{
 // has others.
 func TestMissingPoliciesAreNoticed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"canal", "calico-nftables", "cilium-native", "calico-ebpf"} {
+	for _, name := range []string{"canal", "calico-nftables", "cilium-native", "calico-ebpf", "aws-vpc"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inst := raised(t, plan.Lab{}, name)
@@ -87,6 +99,9 @@ func TestMissingPoliciesAreNoticed(t *testing.T) {
 			notices := []string{"policy.denied" + same, "policy.denied" + cross, "refused" + entry}
 			if want.policed {
 				notices = append(notices, "policy.walk.egress"+cross, "policy.walk.ingress"+cross, "policy.egress"+cross, "source@external-to-nodeport/local")
+			}
+			if want.Agent {
+				notices = append(notices, "policy.programs", "policy.tracked"+cross)
 			}
 			hold(t, testInstance(context.Background(), inst, want), notices, []string{"exchange" + cross})
 		})

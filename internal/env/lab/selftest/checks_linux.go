@@ -184,6 +184,11 @@ func policedChecks(x expectation, path plan.Path) (list []check) {
 			check{"firewall.egress", path, "what the sending pod's chain KUBE-POD-FW counts", firewallCountersProbe(0)},
 			check{"firewall.ingress", path, "what the receiving pod's chain KUBE-POD-FW counts", firewallCountersProbe(1)})
 	}
+	if x.Agent {
+		list = append(list,
+			check{kind: "policy.programs", what: "the programs of the policy agent on the node's end of each pod's device", probe: probeAgentPrograms},
+			check{"policy.tracked", path, "the pods whose programs of the policy agent have the connection in their table, and note its packets", probeAgentTable})
+	}
 	if x.policies > 0 && x.policed {
 		list = append(list,
 			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walkedPoliciesProbe(0, "cali-po-")},

@@ -233,7 +233,7 @@ func (s *scene) countServiceChains(ctx context.Context, n *lab.Node) (int, error
 // deniedPaths returns the paths on which the self-test connects to the port that policies deny. The "exchange" check of
 // such a path proves that other ports work.
 func (x expectation) deniedPaths() []plan.Path {
-	if x.policies == 0 || !x.policed && x.Programs == nil && !x.Firewall {
+	if x.policies == 0 || !x.policed && x.Programs == nil && !x.Firewall && !x.Agent {
 		return nil
 	}
 	return slices.DeleteFunc([]plan.Path{dataplane.PodPodSame, dataplane.PodPodCross}, func(p plan.Path) bool {

@@ -51,6 +51,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 		want = want.withUnfilteredBridge()
 	}
 	want.engine, want.policies = inst.Spec.ServiceEngine(), inst.Spec.Lab.Policies
+	want.Agent = want.Agent && inst.Spec.Lab.Policies+inst.Spec.Lab.PoliciesUnselected > 0
 	want.flowtable = inst.Spec.Flowtable()
 	want.merges = inst.Spec.Lab.NIC == plan.NICWire && inst.Spec.Lab.GRO != condition.GROOff
 	want.long = inst.Spec.Lab.BigTCP == condition.BigTCPOn

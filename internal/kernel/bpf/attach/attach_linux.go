@@ -70,6 +70,22 @@ func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Cl
 	return c, nil
 }
 
+// Filter attaches prog to a hook of the named device of ns as a filter of the device's clsact qdisc, in place of the program
+// of an earlier call for the same hook. It is for agents that do not use tcx. Closing c detaches prog.
+func Filter(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
+	err = ns.Do(func() error {
+		at, err := deviceIndex(device)
+		if err == nil {
+			c, err = addClassicFilter(ns, at, hook, prog)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attach %s to %s of %s: %w", programName(prog), hook, device, err)
+	}
+	return c, nil
+}
+
 // Place names a device, a hook of the device, and the program to attach there.
 type Place struct {
 	Device  string

@@ -59,13 +59,8 @@ func answers(t *testing.T, ns *netns.NS) bool {
 func TestDevice(t *testing.T) {
 	prog := dropAll(t)
 	for name, put := range map[string]func(*netns.NS, Hook) (io.Closer, error){
-		"best": func(ns *netns.NS, side Hook) (io.Closer, error) { return Device(ns, "lo", side, prog) },
-		"classic": func(ns *netns.NS, side Hook) (c io.Closer, err error) {
-			return c, ns.Do(func() error {
-				c, err = addClassicFilter(ns, 1, side, prog)
-				return err
-			})
-		},
+		"best":    func(ns *netns.NS, side Hook) (io.Closer, error) { return Device(ns, "lo", side, prog) },
+		"classic": func(ns *netns.NS, side Hook) (io.Closer, error) { return Filter(ns, "lo", side, prog) },
 	} {
 		for _, side := range []Hook{Ingress, Egress} {
 			t.Run(name+" "+side.String(), func(t *testing.T) {
