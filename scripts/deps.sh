@@ -36,6 +36,7 @@ if [ "$want" = test ]; then
 	[ -e /usr/include/bpf/bpf_helpers.h ] || missing="$missing libbpf-dev:libbpf-devel"
 	# Tests that break the lab on purpose use it.
 	wish ethtool ethtool ethtool
+	wish nft nftables nftables
 	# The tools that are driven beside our engine, and whose output is read.
 	wish iperf3 iperf3 iperf3
 	wish wrk wrk wrk
@@ -64,6 +65,7 @@ fi
 if [ "$want" = vm ]; then
 	need ip iproute2 iproute
 	need ethtool ethtool ethtool
+	need nft nftables nftables
 	need qemu-system-x86_64 qemu-system-x86 qemu-system-x86-core
 	need busybox busybox-static busybox
 	need cpio cpio cpio
