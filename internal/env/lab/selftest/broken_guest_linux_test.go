@@ -52,6 +52,30 @@ var breakagesInGuest = []breakage{
 		holds:   []string{"exchange" + cross, "rules.encryption"},
 	},
 	{
+		name: "a node that delivers to branch interfaces itself", profile: "aws-vpc-branch",
+		script:  `ip rule add priority 0 lookup local`,
+		notices: []string{"exchange@pod-to-host/same-node", "wire.device@pod-to-host/same-node", "exchange@host-to-service/local"},
+		holds:   []string{"rules.pods", "exchange" + same, "wire" + same, "wire.vlan" + cross},
+	},
+	{
+		name: "a pod past its branch interface", profile: "aws-vpc-branch",
+		script:  `ip rule del iif $VETH`,
+		notices: []string{"rules.pods", "wire" + same, "wire" + cross, "wire.device" + same, "wire.vlan" + same, "wire.vlan" + cross, "wire.mac" + cross},
+		holds:   []string{"exchange" + cross, "exchange" + same},
+	},
+	{
+		name: "a pod of branches by the first interface", profile: "aws-vpc-branch-standard",
+		script:  `ip rule del priority 1536 from $SELF`,
+		notices: []string{"rules.pods", "wire" + cross, "wire.device" + cross, "wire.vlan" + cross, "wire.mac" + cross},
+		holds:   []string{"exchange" + cross, "ttl" + same, "wire" + same},
+	},
+	{
+		name: "a short cut between branch interfaces", profile: "aws-vpc-branch",
+		script:  `ip rule add priority 5 to $NEAR lookup 301`,
+		notices: []string{"rules.pods", "ttl" + same, "wire.device" + same, "wire.vlan" + same},
+		holds:   []string{"exchange" + cross, "exchange" + same},
+	},
+	{
 		name: "a netkit device that is down", profile: "cilium-netkit",
 		script:  `ip link set $VETH down`,
 		notices: []string{"exchange" + same, "exchange" + cross},
