@@ -12,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 profiles="${*:-calico-ipip ipvlan macvlan aws-vpc-branch aws-vpc-branch-standard flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml}"
 # Tests that need what few kernels have: the first of the package, the second by name.
-kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. kernel/nft:TestFlowtable env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs|flowtable|branch)|TestRemovedFlowtable"
+kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. kernel/nft:TestFlowtable env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs|flowtable|branch)|TestRemovedFlowtable|TestBranches"
 suite=${SUITE:-bookworm-backports}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cnibench/guest
 work=$(mktemp -d)

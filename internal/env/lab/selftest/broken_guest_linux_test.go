@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -137,5 +138,34 @@ func TestRemovedFlowtable(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBranchesAndEarlyDemultiplexing: a pod with a strict branch interface answers its own node over TCP only without
+// tcp_early_demux, and over UDP only without udp_early_demux. The lab sets the first to 0, so UDP alone does not work.
+func TestBranchesAndEarlyDemultiplexing(t *testing.T) {
+	inst := raised(t, plan.Lab{}, "aws-vpc-branch")
+	s, err := openScene(inst, table("aws-vpc-branch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	e, err := s.endsOf(dataplane.HostPodSame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ tcp, udp string }{{"", ""}, {"0", "0"}, {"1", "1"}} {
+		if tc.tcp == "" {
+			tc.tcp, tc.udp = "0", "1" // as the profile has it
+		} else if err := netns.SetSysctls(inst.Nodes[0].NS, []netns.Setting{{Name: "net/ipv4/tcp_early_demux", Value: tc.tcp}, {Name: "net/ipv4/udp_early_demux", Value: tc.udp}}); err != nil {
+			t.Fatal(err)
+		}
+		x := s.newExchange(e, question, longest)
+		if o := x.runTCP(t.Context()); (o.err == nil) != (tc.tcp == "0") {
+			t.Errorf("tcp_early_demux %s: TCP: %v", tc.tcp, o.err)
+		}
+		if o := x.runUDP(t.Context()); (o.err == nil) != (tc.udp == "0") {
+			t.Errorf("udp_early_demux %s: UDP: %v", tc.udp, o.err)
+		}
 	}
 }
