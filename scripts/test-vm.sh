@@ -10,9 +10,9 @@
 # It needs apt-get (the kernel is a package), qemu-system-x86_64, busybox, cpio, xz and depmod; make test-vm installs them.
 set -eu
 cd "$(dirname "$0")/.."
-profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml}"
+profiles="${*:-calico-ipip ipvlan macvlan aws-vpc-branch(policies=2) aws-vpc-branch-standard(policies=2) flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml}"
 # Tests that need what few kernels have: the first of the package, the second by name.
-kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. kernel/nft:TestFlowtable env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs|flowtable)|TestRemovedFlowtable"
+kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. kernel/nft:TestFlowtable env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs|flowtable|branch)|TestRemovedFlowtable|TestBranches"
 suite=${SUITE:-bookworm-backports}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cnibench/guest
 work=$(mktemp -d)
@@ -98,7 +98,7 @@ mount -t devtmpfs none /dev
 mount -t tmpfs none /tmp
 mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
 echo 3 > /proc/sys/kernel/printk
-for m in veth bridge br_netfilter vxlan ipip wireguard ipvlan macvlan tun sch_ingress cls_bpf nf_conntrack_netlink ip_vs ip_vs_rr geneve openvswitch overlay; do
+for m in veth bridge br_netfilter vxlan ipip wireguard ipvlan macvlan 8021q tun sch_ingress cls_bpf nf_conntrack_netlink ip_vs ip_vs_rr geneve openvswitch overlay; do
 	modprobe "$m" 2>/dev/null || echo "guest: no module $m"
 done
 echo "guest: Linux $(uname -r)"

@@ -77,7 +77,7 @@ func (a *labTest) testProfiles(ctx context.Context, want plan.Plan) (err error) 
 // skipReason returns why this machine cannot raise the profile of inst, such as a missing feature. It returns "" if the
 // profile is up, or if no such reason is known; then a profile that is not up counts as a failure.
 func skipReason(ctx context.Context, inst *lab.Instance) string {
-	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
+	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS, lab.ErrNoStrictIPVS} {
 		if errors.Is(inst.Err, never) {
 			return never.Error()
 		}

@@ -93,6 +93,32 @@ type Interface struct {
 	MAC  net.HardwareAddr
 	// Pods is the range of the pod addresses whose packets the network delivers to the device.
 	Pods netip.Prefix
+	// Branches are the interfaces of pods on the device, which is then a trunk. Dataplane.AttachPod makes their devices.
+	Branches []Branch
+	// Strict means that pods send through their branches alone, whatever the node's conntrack has translated.
+	Strict bool
+}
+
+// Branch is the interface of one pod on a trunk: a VLAN whose packets the network delivers by the pod's address.
+type Branch struct {
+	// Name is the node's device for the VLAN, for example "vlan.eth.200".
+	Name string
+	// VLAN is the number of the VLAN on its trunk, 1 to 4094.
+	VLAN int
+	Addr netip.Addr
+	MAC  net.HardwareAddr
+}
+
+// BranchOf returns the branch interface with the address of a pod. ok is false if the pod has none.
+func BranchOf(on []Interface, pod netip.Addr) (b Branch, ok bool) {
+	for _, d := range on {
+		for _, b := range d.Branches {
+			if b.Addr == pod {
+				return b, true
+			}
+		}
+	}
+	return Branch{}, false
 }
 
 // Tunnel is a node's device that encapsulates or encrypts.
@@ -190,6 +216,9 @@ func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
 	b := a.As4()
 	return net.HardwareAddr{first, second, b[0], b[1], b[2], b[3]}
 }
+
+// UnderlayMAC returns the MAC address of the interface with an address of the underlay.
+func UnderlayMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x02, 0x00, a) }
 
 // PodMAC returns the MAC address that several plugins derive from the pod's address.
 func PodMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }

@@ -46,8 +46,12 @@ type Signs struct {
 	// PodRules means that each node has a routing rule for packets to each of its pods.
 	PodRules bool
 	// PodTable is the routing table for packets from pods and from the node's second interface; 0 if they have no rules.
+	// With Branches, each pod has a table of its own.
 	PodTable int
-	// Leave has the device, by path, through which the client's node (or the node that the client entered) sends packets to
+	// Branches means that pods have interfaces of their own (Branch). Strict means that all packets of pods leave the node
+	// through them, also to the node and its other pods: the node looks up local addresses after the pods' rules.
+	Branches, Strict bool
+	// Leave has the devices, by path, through which the client's node (or the node that the client entered) sends packets to
 	// the wire.
 	Leave map[plan.Path]string
 	// Marks has the conntrack mark of connections, by path, on the client's node (or the node that the client entered).

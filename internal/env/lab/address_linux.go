@@ -63,7 +63,7 @@ func addressingOf(l plan.Lab) addressing {
 
 // underlayHost describes a host on the underlay.
 func (a addressing) underlayHost(name string, addr netip.Addr) hostSpec {
-	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
+	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.UnderlayMAC(addr)}
 }
 
 // podlessEndpoint returns the address of the i-th endpoint that has no pod. It is in the cluster's range, but not in the range

@@ -55,7 +55,7 @@ func (s instanceSpec) balancerRefusal(p plan.Path) string {
 // answersElsewhere reports whether pods would answer a load balancer's client through another interface than the one
 // where the request arrived.
 func answersElsewhere(s instanceSpec) bool {
-	return s.Lab.TrafficPolicy == condition.TrafficLocal && slices.ContainsFunc(s.Nodes, func(n dataplane.Node) bool { return len(n.Interfaces) > 0 })
+	return s.Lab.TrafficPolicy == condition.TrafficLocal && hasInterface(s.Nodes, func(dataplane.Interface) bool { return true })
 }
 
 // Balanced reports whether any Service has a load balancer address.

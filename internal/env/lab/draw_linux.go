@@ -25,7 +25,7 @@ func (s instanceSpec) Draw(w io.Writer) error {
 			if j == len(n.Pods)-1 {
 				twig = "└─"
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", bar, twig, s.podText(p))
+			fmt.Fprintf(&b, "%s %s %s\n", bar, twig, s.podText(n, p))
 		}
 	}
 	for _, svc := range s.Services {
@@ -71,7 +71,7 @@ func nodeText(n dataplane.Node) string {
 	return text
 }
 
-func (s instanceSpec) podText(p dataplane.Pod) string {
+func (s instanceSpec) podText(n dataplane.Node, p dataplane.Pod) string {
 	_, switched := s.dataplane.(dataplane.Switched)
 	switch {
 	case p.HostNetwork:
@@ -81,5 +81,9 @@ func (s instanceSpec) podText(p dataplane.Pod) string {
 	case p.HostDevice == "":
 		return fmt.Sprintf("%s %v MTU %d", p.Name, p.Addr, p.MTU)
 	}
-	return fmt.Sprintf("%s %v MTU %d, %s on the node", p.Name, p.Addr, p.MTU, p.HostDevice)
+	text := fmt.Sprintf("%s %v MTU %d, %s on the node", p.Name, p.Addr, p.MTU, p.HostDevice)
+	if b, ok := dataplane.BranchOf(n.Interfaces, p.Addr.Addr()); ok {
+		text += ", " + b.Name + " on the trunk"
+	}
+	return text
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/vpc"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // underlayEnd describes a device of a node on the underlay. port is the name of its end in the switch, mac its own
@@ -53,7 +54,20 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	if err != nil {
 		return err
 	}
-	if err := sw.Add(link.Port{Bridge: switchBridge, Dev: port}, link.ForwardingEntry{Dev: port, MAC: d.MAC}); err != nil {
+	// Packets between two branches of one trunk leave through the port by which they came.
+	trunk := len(d.Branches) > 0
+	if err := sw.Add(link.Port{Bridge: switchBridge, Dev: port, Hairpin: trunk}, link.ForwardingEntry{Dev: port, MAC: d.MAC}); err != nil {
+		return err
+	}
+	for _, br := range d.Branches {
+		if err := sw.Add(link.ForwardingEntry{Dev: port, MAC: br.MAC}); err != nil {
+			return err
+		}
+	}
+	// A client outside gets packets with the addresses of branches, and answers to them.
+	if err := b.at[b.inst.External].Add(each.Of(d.Branches, func(br dataplane.Branch) link.Thing {
+		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: br.Addr, MAC: br.MAC}
+	})...); err != nil {
 		return err
 	}
 	err = at.Add(link.Address{Dev: d.Name, Addr: d.Addr, NoRoute: true},
@@ -61,23 +75,30 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	if err != nil {
 		return err
 	}
-	router, err := vpc.Open(stationMACs(b.spec.Nodes))
+	router, err := vpc.Open(stationsOf(b.spec))
 	if err != nil {
 		return err
 	}
 	to.attached = append(to.attached, router)
-	return router.Attach(b.inst.Switch.NS, port)
+	return router.Attach(b.inst.Switch.NS, port, trunk)
 }
 
-// stationMACs maps IP addresses to the MAC addresses to which the underlay delivers their packets. It has the
-// address of each node, and of each pod on an additional interface.
-func stationMACs(nodes []dataplane.Node) map[netip.Addr]net.HardwareAddr {
-	all := map[netip.Addr]net.HardwareAddr{}
-	for _, n := range nodes {
-		all[n.Addr.Addr()] = n.MAC
+// stationsOf maps IP addresses to the stations to which the underlay delivers their packets. It has each node,
+// and each pod on an additional interface. It has the external client only if pods send to it through such interfaces.
+func stationsOf(spec instanceSpec) map[netip.Addr]vpc.Station {
+	all := map[netip.Addr]vpc.Station{}
+	for _, n := range spec.Nodes {
+		all[n.Addr.Addr()] = vpc.Station{MAC: n.MAC}
 		for _, d := range n.Interfaces {
+			all[d.Addr.Addr()] = vpc.Station{MAC: d.MAC}
+			if d.Strict {
+				all[spec.External.Addr.Addr()] = vpc.Station{MAC: spec.External.MAC}
+			}
 			for a := d.Pods.Masked().Addr(); d.Pods.Contains(a); a = a.Next() {
-				all[a] = d.MAC
+				all[a] = vpc.Station{MAC: d.MAC}
+			}
+			for _, br := range d.Branches {
+				all[br.Addr] = vpc.Station{MAC: br.MAC, VLAN: br.VLAN}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/dataplane"
@@ -113,7 +114,15 @@ func (s instanceSpec) policyRefusal(p plan.Path) string {
 	if _, switched := s.dataplane.(dataplane.Switched); switched {
 		return "externalTrafficPolicy Local: the client's address is kept, so the pod answers it past the node, which alone could put the Service's address back"
 	}
+	if hasInterface(s.Nodes, func(d dataplane.Interface) bool { return d.Strict }) {
+		return "externalTrafficPolicy Local: the client's address is kept, so the pod answers it through its own interface, where nothing puts the Service's address back"
+	}
 	return ""
+}
+
+// hasInterface reports whether a node has an interface besides its NIC for which is returns true.
+func hasInterface(nodes []dataplane.Node, is func(dataplane.Interface) bool) bool {
+	return slices.ContainsFunc(nodes, func(n dataplane.Node) bool { return slices.ContainsFunc(n.Interfaces, is) })
 }
 
 // Way returns the ends of a path, whether or not the profile serves it.

@@ -83,6 +83,12 @@ type PodRef struct{ Node, Pod int }
 // ErrNoIPv6 is the error of an IPv4-only profile in an IPv6 lab.
 var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 
+// ErrNoStrictIPVS is the error of a profile whose pods send by their branches alone, with kube-proxy in ipvs mode.
+var ErrNoStrictIPVS = errors.New("beside kube-proxy in ipvs mode pods reach no Service: their routing rules precede that of local addresses, by which IPVS gets packets")
+
+// errUntagged is the error of a profile with VLANs in a lab with delay or loss.
+var errUntagged = errors.New("the lab's links with delay or loss carry no VLAN tags")
+
 // ErrNoIPVS is the error of a profile that the lab does not model with kube-proxy in ipvs mode.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
@@ -130,6 +136,13 @@ func (d described) newSpec(name plan.Variant, l plan.Lab, backends []backendSet)
 	}
 	for i := range l.Nodes {
 		s.Nodes = append(s.Nodes, s.newNode(i+1))
+	}
+	if s.ProxyIPVS() && hasInterface(s.Nodes, func(d dataplane.Interface) bool { return d.Strict }) {
+		return instanceSpec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoStrictIPVS), "leave it out, or take another mode: --service-proxy iptables")
+	}
+	impaired := l.Delay > 0 || l.Loss > 0 || slices.ContainsFunc(l.Plants, func(p mesh.Plant) bool { return p.Delay > 0 || p.Loss > 0 })
+	if impaired && hasInterface(s.Nodes, func(d dataplane.Interface) bool { return len(d.Branches) > 0 }) {
+		return instanceSpec{}, advice.With(fmt.Errorf("profile %q: %w", name, errUntagged), "leave out the profile, or delay and loss")
 	}
 	if p.Name != profile.Raw {
 		s.Services = serviceSpecs(s, backends)

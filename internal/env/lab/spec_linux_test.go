@@ -174,7 +174,7 @@ func holdsTogether(t *testing.T, s instanceSpec) {
 				t.Errorf("%s: tunnel MTU %d over %d", n.Name, n.Tunnel.MTU, s.Lab.MTU)
 			}
 		}
-		devices := map[string]bool{}
+		devices, vlans := map[string]bool{}, map[int]bool{}
 		for _, p := range n.Pods {
 			if p.HostNetwork {
 				continue
@@ -184,6 +184,13 @@ func holdsTogether(t *testing.T, s instanceSpec) {
 				mac = "" // shared with the NIC is what ipvlan is about
 			}
 			once(p.Addr.Addr(), mac, p.Name)
+			if br, ok := dataplane.BranchOf(n.Interfaces, p.Addr.Addr()); ok {
+				// 100 more is the number of its routing table, and 253 to 255 are the kernel's.
+				if vlans[br.VLAN] || br.VLAN > 4094 || br.VLAN > 152 && br.VLAN < 156 || len(br.Name) > 15 || macs[br.MAC.String()] != "" {
+					t.Errorf("%s: %+v", p.Name, br)
+				}
+				vlans[br.VLAN], macs[br.MAC.String()] = true, p.Name+" on the trunk"
+			}
 			if p.MTU != s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family) {
 				t.Errorf("%s: MTU %d, want %d less %d", p.Name, p.MTU, s.Lab.MTU, s.Profile.ReservedOn(s.Lab.Family))
 			}
@@ -223,6 +230,8 @@ func TestSpecRefuses(t *testing.T) {
 	}{
 		{"calcio", plan.Lab{}, `unknown profile "calcio"`},
 		{"canal", plan.Lab{ServiceProxy: "ipvs"}, `profile "canal": beside kube-proxy in ipvs mode Felix has more chains`},
+		{"aws-vpc-branch", plan.Lab{ServiceProxy: "ipvs"}, `profile "aws-vpc-branch": beside kube-proxy in ipvs mode pods reach no Service`},
+		{"aws-vpc-branch(loss=0.01)", plan.Lab{}, `profile "aws-vpc-branch(loss=0.01)": the lab's links with delay or loss carry no VLAN tags`},
 		{"host", plan.Lab{ServiceProxy: "haproxy"}, `lab.serviceProxy: "haproxy" is not one of iptables, nftables, ipvs`},
 		{"canal", plan.Lab{Nodes: 17}, "lab.nodes: 17 is out of range: want 2 to 16"},
 		{"canal", plan.Lab{PodsPerNode: 1}, "lab.podsPerNode: 1 is out of range: want 2 to 250"},
@@ -284,9 +293,9 @@ func TestTrafficPolicyLocal(t *testing.T) {
 			switch {
 			case before != nil && err == nil, before == nil && p.From != plan.External && err != nil:
 				t.Errorf("%s %s: %v, with the policy Cluster %v", name, p, err, before)
-			case p == entry[plan.Remote] && !errors.As(err, &not), p == entry[plan.Local] && before == nil && (err != nil) != (name == "sriov"):
+			case p == entry[plan.Remote] && !errors.As(err, &not), p == entry[plan.Local] && before == nil && (err != nil) != (name == "sriov" || name == "aws-vpc-branch"):
 				t.Errorf("%s %s: %v", name, p, err)
-			case p.To == plan.LoadBalancer && (err != nil) != slices.Contains([]string{"raw", "macvlan", "ipvlan", "sriov", "aws-vpc-eni2"}, name):
+			case p.To == plan.LoadBalancer && (err != nil) != slices.Contains([]string{"raw", "macvlan", "ipvlan", "sriov", "aws-vpc-eni2", "aws-vpc-branch", "aws-vpc-branch-standard"}, name):
 				t.Errorf("%s %s: %v", name, p, err)
 			case not != nil && before == nil && !strings.HasPrefix(not.Reason, "externalTrafficPolicy Local: "):
 				t.Errorf("%s %s: the reason is %q", name, p, not.Reason)

@@ -115,7 +115,7 @@ func judgeAWSBranches(j *judge, v *values) []string {
 		return nil
 	}
 	if !mode.is("strict") {
-		return []string{"pods with security groups have interfaces of their own (VLANs of the trunk)"}
+		return []string{"pods with security groups have interfaces of their own (VLANs of the trunk), as in aws-vpc-branch-standard"}
 	}
 	j.addFinding("branch-strict", on, "ENABLE_POD_ENI: true, and POD_SECURITY_GROUP_ENFORCING_MODE is strict (%s)", mode.sourceText())
 	if j.proxyState().mode == "ipvs" {
@@ -124,7 +124,7 @@ func judgeAWSBranches(j *judge, v *values) []string {
 	if demux := v.at("DISABLE_TCP_EARLY_DEMUX"); !demux.isOn() {
 		j.addFinding("branch-probes", demux, "DISABLE_TCP_EARLY_DEMUX is %s (%s), and POD_SECURITY_GROUP_ENFORCING_MODE is strict", demux.text, demux.sourceText())
 	}
-	return []string{"pods with security groups reach each other through the VPC only, on one node, too"}
+	return []string{"pods with security groups reach each other through the VPC only, on one node, too, as in aws-vpc-branch"}
 }
 
 // firstMarkMinor is the first minor version of aws-node that marks connections after kube-proxy's nftables rules.

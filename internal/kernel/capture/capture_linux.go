@@ -10,6 +10,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +41,8 @@ type Capture struct {
 	names map[int]string
 	mark  []byte
 	buf   [snapLength]byte
+	// oob has the control message of a frame: its VLAN tag is not among its bytes.
+	oob [64]byte
 }
 
 // LostError means that the socket's buffer overflowed, so frames are missing from the capture.
@@ -65,6 +68,9 @@ func Open(ns *netns.NS, o Options) (*Capture, error) {
 		}
 		// The forced size needs CAP_NET_ADMIN over the machine; without it, the limit of net.core.rmem_max applies.
 		fd, err := sock.OpenPacket(index, sock.NonBlocking, func(fd int) error {
+			if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
+				return os.NewSyscallError("setsockopt PACKET_AUXDATA", err)
+			}
 			return sock.SetReceiveBuffer(fd, cmp.Or(o.Buffer, defaultBuffer))
 		})
 		if err == nil {
@@ -143,13 +149,13 @@ func (c *Capture) Close() error { return c.file.Close() }
 
 // readFrame reads one frame. If no frame is queued, it waits for one, or fails with EAGAIN if wait is false.
 func (c *Capture) readFrame(wait bool) (Frame, error) {
-	var n int
+	var n, oob int
 	var from unix.Sockaddr
 	var err error
 	receive := func(fd uintptr) bool {
 		for {
 			// MSG_TRUNC makes the kernel return the true length of a frame that is longer than the buffer.
-			n, from, err = unix.Recvfrom(int(fd), c.buf[:], unix.MSG_TRUNC|unix.MSG_DONTWAIT)
+			n, oob, _, from, err = unix.Recvmsg(int(fd), c.buf[:], c.oob[:], unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 			if !errors.Is(err, unix.EINTR) {
 				return !errors.Is(err, unix.EAGAIN)
 			}
@@ -165,9 +171,30 @@ func (c *Capture) readFrame(wait bool) (Frame, error) {
 		return Frame{}, fmt.Errorf("read a captured frame: %w", failed)
 	}
 	if err != nil {
-		return Frame{}, fmt.Errorf("read a captured frame: %w", os.NewSyscallError("recvfrom", err))
+		return Frame{}, fmt.Errorf("read a captured frame: %w", os.NewSyscallError("recvmsg", err))
 	}
-	return c.decodeBuffer(n, from), nil
+	f := c.decodeBuffer(n, from)
+	if f.Ethernet != nil {
+		f.Ethernet.VLAN = vlanOf(c.oob[:oob])
+	}
+	return f, nil
+}
+
+// vlanOf returns the VLAN of a frame by its control messages, 0 without a tag.
+func vlanOf(oob []byte) int {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return 0
+	}
+	for _, m := range messages {
+		if m.Header.Level != unix.SOL_PACKET || m.Header.Type != unix.PACKET_AUXDATA || len(m.Data) < int(unsafe.Sizeof(unix.TpacketAuxdata{})) {
+			continue
+		}
+		if a := (*unix.TpacketAuxdata)(unsafe.Pointer(&m.Data[0])); a.Status&unix.TP_STATUS_VLAN_VALID != 0 {
+			return int(a.Vlan_tci & 0xfff)
+		}
+	}
+	return 0
 }
 
 // decodeBuffer decodes the frame of n bytes in the buffer. from is the device of the frame; its type determines whether the

@@ -40,6 +40,9 @@ type Ethernet struct {
 	Source, Destination net.HardwareAddr
 	// Type is the EtherType, for example 0x0800.
 	Type uint16
+	// VLAN is the number of the frame's VLAN (802.1Q), 0 without a tag. A capture sets it: the kernel keeps the tag apart
+	// from the frame, whose length does not include it.
+	VLAN int `json:",omitempty"`
 }
 
 // IP is the header of an IPv4 or IPv6 packet.

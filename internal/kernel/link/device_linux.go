@@ -206,6 +206,25 @@ func (c Child) addTo(h *Handle) error {
 	return c.In.Up(c.Name)
 }
 
+// VLAN is a device for the frames of one VLAN (802.1Q) on its parent, with a MAC address and the MTU of the parent.
+type VLAN struct {
+	Name, Parent string
+	// ID is the number of the VLAN, 1 to 4094.
+	ID int
+	// MAC is chosen by the kernel when nil: that of the parent.
+	MAC net.HardwareAddr
+}
+
+func (v VLAN) addTo(h *Handle) error {
+	parent, err := h.indexOf(v.Parent)
+	if err != nil {
+		return err
+	}
+	dev := &netlink.Vlan{LinkAttrs: deviceAttrs(v.Name, 0, v.MAC), VlanId: v.ID}
+	dev.ParentIndex = parent
+	return h.makeDevice(dev)
+}
+
 // Dummy is a device that discards packets, used to hold addresses. It stays down, like the one of kube-proxy.
 type Dummy struct{ Name string }
 

@@ -98,3 +98,24 @@ func TestWireGuardCarriesBetweenOwners(t *testing.T) {
 		})
 	}
 }
+
+// TestVLANKeepsToItsNumber: devices of one VLAN reach each other over their parents, those of two VLANs do not. Each has
+// its own MAC address.
+func TestVLANKeepsToItsNumber(t *testing.T) {
+	a, b := fresh(t), fresh(t)
+	must(t, a.Add(Veth{Name: "eth1", Peer: "eth1", PeerIn: b, MTU: 1500}))
+	mac := net.HardwareAddr{2, 0, 10, 0, 7, 1}
+	lacks(t, a.Add(VLAN{Name: "vlan7", Parent: "eth1", ID: 7, MAC: mac}, Address{Dev: "vlan7", Addr: netip.MustParsePrefix("10.0.7.1/24")}))
+	if d := device(t, a, "vlan7"); d.Kind != "vlan" || d.MAC.String() != mac.String() || d.MTU != 1500 || !d.Up || d.Peer != device(t, a, "eth1").Index {
+		t.Errorf("%+v", d)
+	}
+	must(t, b.Add(VLAN{Name: "same", Parent: "eth1", ID: 7}, Address{Dev: "same", Addr: netip.MustParsePrefix("10.0.7.2/24")},
+		VLAN{Name: "other", Parent: "eth1", ID: 8}, Address{Dev: "other", Addr: netip.MustParsePrefix("10.0.7.3/32")}))
+	if !sends(t, a, b, netip.MustParseAddr("10.0.7.2")) {
+		t.Error("a datagram does not arrive in its VLAN")
+	}
+	must(t, b.Remove("same"), a.Add(StaticNeighbour{Dev: "vlan7", Addr: netip.MustParseAddr("10.0.7.3"), MAC: device(t, b, "other").MAC}))
+	if sends(t, a, b, netip.MustParseAddr("10.0.7.3")) {
+		t.Error("a datagram arrives in another VLAN")
+	}
+}

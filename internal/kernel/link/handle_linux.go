@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -176,7 +177,7 @@ func creationError(kind, name string, err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
 		return advice.With(fmt.Errorf("the kernel has no %s device (%s): %w", kind, option[kind], wrapped),
-			"modprobe "+kind+", or run a kernel that has it, or leave out the profiles that need it")
+			"modprobe "+cmp.Or(module[kind], kind)+", or run a kernel that has it, or leave out the profiles that need it")
 	case errors.Is(err, unix.EPERM):
 		return advice.With(wrapped, "run as root, or in a user namespace: unshare -Urnm")
 	}
@@ -187,8 +188,11 @@ func creationError(kind, name string, err error) error {
 var option = map[string]string{
 	"veth": "CONFIG_VETH", "bridge": "CONFIG_BRIDGE", "vxlan": "CONFIG_VXLAN", "macvlan": "CONFIG_MACVLAN",
 	"ipvlan": "CONFIG_IPVLAN", "ipip": "CONFIG_NET_IPIP", "wireguard": "CONFIG_WIREGUARD", "netkit": "CONFIG_NETKIT",
-	"dummy": "CONFIG_DUMMY",
+	"dummy": "CONFIG_DUMMY", "vlan": "CONFIG_VLAN_8021Q",
 }
+
+// module has the module of each kind of device that has another name.
+var module = map[string]string{"vlan": "8021q"}
 
 func netIP(a netip.Addr) net.IP {
 	if !a.IsValid() {

@@ -385,6 +385,9 @@ func TestMissingKernelFeatureIsExplained(t *testing.T) {
 	if !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "CONFIG_VXLAN") || !strings.Contains(advice.Of(err), "modprobe vxlan") {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
+	if err := creationError("vlan", "eth0.7", unix.EOPNOTSUPP); !strings.Contains(err.Error(), "CONFIG_VLAN_8021Q") || !strings.Contains(advice.Of(err), "modprobe 8021q") {
+		t.Errorf("%v (%s)", err, advice.Of(err))
+	}
 	if err := creationError("veth", "eth0", unix.EPERM); !strings.Contains(advice.Of(err), "root") {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
@@ -418,15 +421,26 @@ func TestBuried(t *testing.T) {
 func TestRulesAreAListByPriority(t *testing.T) {
 	h := fresh(t)
 	pod := netip.MustParsePrefix("10.0.0.2/32")
-	must(t, h.Add(Rule{Priority: 1024, Mark: 0x80}, Rule{Priority: 512, To: pod}))
+	must(t, h.Add(Rule{Priority: 1024, Mark: 0x80}, Rule{Priority: 512, To: pod}, Rule{Priority: 10, In: "lo", Table: 300}))
 	got, err := h.Policy()
 	must(t, err)
-	want := []PolicyEntry{{Priority: 512, Words: "to 10.0.0.2/32 lookup main"}, {Priority: 1024, Words: "fwmark 0x80/0x80 lookup main"}}
+	want := []PolicyEntry{{Priority: 10, Words: "iif lo lookup 300"}, {Priority: 512, Words: "to 10.0.0.2/32 lookup main"}, {Priority: 1024, Words: "fwmark 0x80/0x80 lookup main"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if err := h.Add(Rule{Priority: 512, To: pod}); !errors.Is(err, unix.EEXIST) {
 		t.Errorf("the same rule again: %v", err)
+	}
+	// The kernel's own first rule can be moved, and then exists once.
+	local := Rule{Priority: 20, Table: unix.RT_TABLE_LOCAL}
+	must(t, h.Add(local), Rule{Table: unix.RT_TABLE_LOCAL}.Remove(h))
+	got, err = h.Policy()
+	must(t, err)
+	if want := (PolicyEntry{Priority: 20, Words: "lookup local"}); !slices.Contains(got, want) {
+		t.Errorf("got %+v, want %+v among them", got, want)
+	}
+	if err := (Rule{Table: unix.RT_TABLE_LOCAL}).Remove(h); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("the same rule removed again: %v", err)
 	}
 }
 

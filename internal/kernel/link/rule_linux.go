@@ -18,6 +18,8 @@ type Rule struct {
 	Priority int
 	// To matches packets to a destination, From packets from a source; invalid ones match any.
 	To, From netip.Prefix
+	// In matches packets that a device receives; "" matches any.
+	In string
 	// Table is the number of the table, 0 for the main one.
 	Table int
 	// Mark matches packets whose mark is equal in the bits of Mask; 0 matches any. Mask 0 means the value of Mark.
@@ -27,8 +29,24 @@ type Rule struct {
 }
 
 func (r Rule) addTo(h *Handle) error {
+	if err := h.nl.RuleAdd(r.entry()); err != nil {
+		return fmt.Errorf("add routing rule %d (from %v, to %v, in %s, mark %#x): %w", r.Priority, r.From, r.To, r.In, r.Mark, err)
+	}
+	return nil
+}
+
+// Remove removes the rule, as a Step; a missing rule is an error.
+func (r Rule) Remove(h *Handle) error {
+	if err := h.nl.RuleDel(r.entry()); err != nil {
+		return fmt.Errorf("remove routing rule %d: %w", r.Priority, err)
+	}
+	return nil
+}
+
+func (r Rule) entry() *netlink.Rule {
 	entry := netlink.NewRule()
 	entry.Priority, entry.Table, entry.Family, entry.Invert = r.Priority, cmp.Or(r.Table, unix.RT_TABLE_MAIN), unix.AF_INET, r.Not
+	entry.IifName = r.In
 	if r.To.Addr().Is6() || r.From.Addr().Is6() {
 		entry.Family = unix.AF_INET6
 	}
@@ -42,10 +60,7 @@ func (r Rule) addTo(h *Handle) error {
 		mask := cmp.Or(r.Mask, r.Mark)
 		entry.Mark, entry.Mask = r.Mark, &mask
 	}
-	if err := h.nl.RuleAdd(entry); err != nil {
-		return fmt.Errorf("add routing rule %d (from %v, to %v, mark %#x): %w", r.Priority, r.From, r.To, r.Mark, err)
-	}
-	return nil
+	return entry
 }
 
 // PolicyEntry is a routing rule as the kernel lists it, whatever its table.
@@ -87,6 +102,9 @@ func ruleWords(e netlink.Rule) string {
 	}
 	if e.Dst != nil {
 		w = append(w, "to "+e.Dst.String())
+	}
+	if e.IifName != "" {
+		w = append(w, "iif "+e.IifName)
 	}
 	if e.Mask != nil {
 		w = append(w, fmt.Sprintf("fwmark %#x/%#x", e.Mark, *e.Mask))

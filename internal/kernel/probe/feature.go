@@ -58,6 +58,7 @@ var requirements = []requirement{
 	{name: "ipsec", about: "IPsec between nodes: ESP with AES-GCM", option: "CONFIG_INET_ESP, CONFIG_XFRM_USER and CONFIG_CRYPTO_GCM", module: "-a esp4 xfrm_user"},
 	{name: "macvlan", about: "pod devices on the node's NIC", option: "CONFIG_MACVLAN", module: "macvlan"},
 	{name: "ipvlan", about: "pod devices that share the node's MAC", option: "CONFIG_IPVLAN", module: "ipvlan"},
+	{name: "vlan", about: "pod interfaces on a trunk: VLAN devices (802.1Q)", option: "CONFIG_VLAN_8021Q", module: "8021q"},
 	{name: "netkit", about: "BPF-programmable pod devices", option: "CONFIG_NETKIT", module: "netkit"},
 	{name: "iptables", about: "the iptables programs and their filter table", option: "CONFIG_NF_TABLES and CONFIG_NFT_COMPAT, or CONFIG_IP_NF_IPTABLES", module: "nft_compat", program: "iptables-restore"},
 	{name: "nat", about: "address translation: Services and masquerading", option: "CONFIG_NF_NAT and CONFIG_NETFILTER_XT_TARGET_MASQUERADE", module: "xt_MASQUERADE", program: "iptables-restore"},

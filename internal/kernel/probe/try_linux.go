@@ -49,6 +49,7 @@ var tries = map[string]probe{
 	}),
 	"macvlan": newProbe(veth, link.Child{Name: name, Parent: veth.Name}),
 	"ipvlan":  newProbe(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
+	"vlan":    newProbe(veth, link.VLAN{Name: name, Parent: veth.Name, ID: 1}),
 	"netkit":  newProbe(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restoreRules(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")

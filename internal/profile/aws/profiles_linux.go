@@ -10,6 +10,10 @@ import (
 var Profiles = []dataplane.Entry{
 	{Profile: "aws-vpc", Dataplane: vpc{}, Expect: podExpectation(dataplane.Signs{PodRules: true, Agent: true, Marks: marks})},
 	{Profile: "aws-vpc-eni2", Dataplane: second{}, Expect: podExpectation(dataplane.Signs{PodRules: true, Agent: true, PodTable: secondTable, Marks: marks, Leave: leave})},
+	{Profile: "aws-vpc-branch", Dataplane: branch{strict: true}, Expect: strictExpectation()},
+	{Profile: "aws-vpc-branch-standard", Dataplane: branch{}, Expect: podExpectation(dataplane.Signs{
+		PodRules: true, Agent: true, PodTable: secondTable, Branches: true, Marks: marks, Leave: leaveBy(firstBranch),
+	})},
 }
 
 // podExpectation returns the expectation for pods at the first or the second interface, with the given signs.
@@ -30,10 +34,14 @@ var marks = map[plan.Path]uint32{
 	dataplane.PodExternal: policy.AWSMark, dataplane.ExtPortLocal: policy.AWSMark, dataplane.ExtPortRemote: policy.AWSMark,
 }
 
-// leave maps a path to the device by which a node sends packets of pods at the second interface. That node is the
-// client's, or the node that the client entered. A pod reaches Services by its own interface. Packets with the mark
-// leave by the first interface.
-var leave = map[plan.Path]string{
-	dataplane.PodPodCross: secondDevice, dataplane.PodHostCross: secondDevice, dataplane.PodSvcRemote: secondDevice,
-	dataplane.PodExternal: dataplane.NIC, dataplane.ExtPortLocal: dataplane.NIC, dataplane.ExtPortRemote: dataplane.NIC,
+var leave = leaveBy(secondDevice)
+
+// leaveBy maps a path to the device by which a node sends packets of pods with another interface than the first. That
+// node is the client's, or the node that the client entered. A pod reaches Services by its own interface, device. Packets
+// with the mark leave by the first interface.
+func leaveBy(device string) map[plan.Path]string {
+	return map[plan.Path]string{
+		dataplane.PodPodCross: device, dataplane.PodHostCross: device, dataplane.PodSvcRemote: device,
+		dataplane.PodExternal: dataplane.NIC, dataplane.ExtPortLocal: dataplane.NIC, dataplane.ExtPortRemote: dataplane.NIC,
+	}
 }

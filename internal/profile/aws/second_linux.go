@@ -2,6 +2,7 @@ package aws
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -24,19 +25,30 @@ const (
 
 func (s second) Arrange(n *dataplane.Node, number, count int) {
 	s.vpc.Arrange(n, number, count)
+	d := secondInterface(n, number)
+	d.Pods = podRange(number)
+	n.Interfaces = []dataplane.Interface{d}
+}
+
+// secondInterface returns the second interface of the node with this number, without pods.
+func secondInterface(n *dataplane.Node, number int) dataplane.Interface {
 	own := dataplane.Nth(podRange(number), 1)
-	n.Interfaces = []dataplane.Interface{{
-		Name: secondDevice, Addr: netip.PrefixFrom(own, n.Addr.Bits()), MAC: dataplane.MACOf(0x02, 0x00, own), Pods: podRange(number),
-	}}
+	return dataplane.Interface{Name: secondDevice, Addr: netip.PrefixFrom(own, n.Addr.Bits()), MAC: dataplane.UnderlayMAC(own)}
 }
 
 func (s second) Prepare(n dataplane.Node) []link.Thing {
-	router := dataplane.Nth(n.Addr, 1)
-	return append(s.vpc.Prepare(n),
-		link.Route{To: dataplane.Single(router), Dev: secondDevice, LinkScope: true, Table: secondTable},
-		link.Route{To: dataplane.Everywhere(router), Via: router, Dev: secondDevice, Table: secondTable},
+	return slices.Concat(s.vpc.Prepare(n), routerRoutes(n, secondDevice, secondTable), []link.Thing{
 		link.Rule{Priority: interfaceRule, From: dataplane.Single(n.Interfaces[0].Addr.Addr()), Table: secondTable},
-	)
+	})
+}
+
+// routerRoutes returns the routes of a table whose packets all go to the VPC's router through a device.
+func routerRoutes(n dataplane.Node, device string, table int) []link.Thing {
+	router := dataplane.Nth(n.Addr, 1)
+	return []link.Thing{
+		link.Route{To: dataplane.Single(router), Dev: device, LinkScope: true, Table: table},
+		link.Route{To: dataplane.Everywhere(router), Via: router, Dev: device, Table: table},
+	}
 }
 
 func (s second) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {

@@ -40,8 +40,11 @@ const (
 	interfaceRule = 32765
 )
 
-func (vpc) Arrange(n *dataplane.Node, number, count int) {
-	n.AddPods(count, n.MTU, policy.AWSVeth, 11, func(i int) netip.Prefix { return dataplane.Single(podAddr(number, i)) })
+func (vpc) Arrange(n *dataplane.Node, number, count int) { addPods(n, number, count, policy.AWSVeth) }
+
+// addPods adds count pods to the node with this number. prefix begins the names of the node's ends of their devices.
+func addPods(n *dataplane.Node, number, count int, prefix string) {
+	n.AddPods(count, n.MTU, prefix, 11, func(i int) netip.Prefix { return dataplane.Single(podAddr(number, i)) })
 }
 
 // podRange returns the range of the addresses of a node's pods.
@@ -62,6 +65,14 @@ func (vpc) Prepare(dataplane.Node) []link.Thing {
 }
 
 func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return append(connect(p, in),
+		link.Route{To: p.Addr, Dev: p.HostDevice, LinkScope: true},
+		link.Rule{Priority: podRule, To: p.Addr},
+	)
+}
+
+// connect returns the device between a pod and its node, and what is in the pod.
+func connect(p dataplane.Pod, in *link.Handle) []link.Thing {
 	mac := dataplane.MACOf(0x0e, 0x01, p.Addr.Addr())
 	return []link.Thing{
 		link.Veth{Name: p.HostDevice, MAC: mac, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
@@ -71,8 +82,6 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 			link.Address{Dev: dataplane.NIC, Addr: p.Addr},
 			link.StaticNeighbour{Dev: dataplane.NIC, Addr: gateway, MAC: mac},
 		}},
-		link.Route{To: p.Addr, Dev: p.HostDevice, LinkScope: true},
-		link.Rule{Priority: podRule, To: p.Addr},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -50,6 +51,30 @@ var breakagesInGuest = []breakage{
 		script:  `/usr/sbin/ip xfrm policy flush`, // not that of busybox
 		notices: []string{"tunnel.states", "wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
 		holds:   []string{"exchange" + cross, "rules.encryption"},
+	},
+	{
+		name: "a node that delivers to branch interfaces itself", profile: "aws-vpc-branch",
+		script:  `ip rule add priority 0 lookup local`,
+		notices: []string{"exchange@pod-to-host/same-node", "wire.device@pod-to-host/same-node", "exchange@host-to-service/local"},
+		holds:   []string{"rules.pods", "exchange" + same, "wire" + same, "wire.vlan" + cross},
+	},
+	{
+		name: "a pod past its branch interface", profile: "aws-vpc-branch",
+		script:  `ip rule del iif $VETH`,
+		notices: []string{"rules.pods", "wire" + same, "wire" + cross, "wire.device" + same, "wire.vlan" + same, "wire.vlan" + cross, "wire.mac" + cross},
+		holds:   []string{"exchange" + cross, "exchange" + same},
+	},
+	{
+		name: "a pod of branches by the first interface", profile: "aws-vpc-branch-standard",
+		script:  `ip rule del priority 1536 from $SELF`,
+		notices: []string{"rules.pods", "wire" + cross, "wire.device" + cross, "wire.vlan" + cross, "wire.mac" + cross},
+		holds:   []string{"exchange" + cross, "ttl" + same, "wire" + same},
+	},
+	{
+		name: "a short cut between branch interfaces", profile: "aws-vpc-branch",
+		script:  `ip rule add priority 5 to $NEAR lookup 301`,
+		notices: []string{"rules.pods", "ttl" + same, "wire.device" + same, "wire.vlan" + same},
+		holds:   []string{"exchange" + cross, "exchange" + same},
 	},
 	{
 		name: "a netkit device that is down", profile: "cilium-netkit",
@@ -113,5 +138,34 @@ func TestRemovedFlowtable(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBranchesAndEarlyDemultiplexing: a pod with a strict branch interface answers its own node over TCP only without
+// tcp_early_demux, and over UDP only without udp_early_demux. The lab sets the first to 0, so UDP alone does not work.
+func TestBranchesAndEarlyDemultiplexing(t *testing.T) {
+	inst := raised(t, plan.Lab{}, "aws-vpc-branch")
+	s, err := openScene(inst, table("aws-vpc-branch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	e, err := s.endsOf(dataplane.HostPodSame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ tcp, udp string }{{"", ""}, {"0", "0"}, {"1", "1"}} {
+		if tc.tcp == "" {
+			tc.tcp, tc.udp = "0", "1" // as the profile has it
+		} else if err := netns.SetSysctls(inst.Nodes[0].NS, []netns.Setting{{Name: "net/ipv4/tcp_early_demux", Value: tc.tcp}, {Name: "net/ipv4/udp_early_demux", Value: tc.udp}}); err != nil {
+			t.Fatal(err)
+		}
+		x := s.newExchange(e, question, longest)
+		if o := x.runTCP(t.Context()); (o.err == nil) != (tc.tcp == "0") {
+			t.Errorf("tcp_early_demux %s: TCP: %v", tc.tcp, o.err)
+		}
+		if o := x.runUDP(t.Context()); (o.err == nil) != (tc.udp == "0") {
+			t.Errorf("udp_early_demux %s: UDP: %v", tc.udp, o.err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -112,6 +113,9 @@ func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 	}
 	if dev, ok := x.Leave[path]; ok {
 		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leavingDevicesProbe(path, dev)})
+		if x.Branches && strings.Contains(dev, "vlan.") {
+			list = append(list, check{"wire.vlan", path, "the VLANs of frames from and to each pod", vlansProbe(path)})
+		}
 	}
 	if x.isSwitched() && (path == dataplane.PodHostSame || path == dataplane.HostPodSame) {
 		list = append(list, check{"wire", path, "what crosses the wire", wireCarriersProbe(path, "plain")})
@@ -137,6 +141,8 @@ func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 		carried := "nothing"
 		if x.isSwitched() {
 			carried = "plain"
+		} else if x.Strict {
+			carried = taggedCarrier
 		}
 		list = append(list, check{"wire", path, "what crosses the wire", wireCarriersProbe(path, carried)})
 	}
@@ -210,6 +216,8 @@ func (x expectation) acceptingChain(policy, profile string) string {
 func (x expectation) expectedCarrier() string {
 	t := x.wireTunnel()
 	switch {
+	case t == nil && x.Branches:
+		return taggedCarrier
 	case t == nil:
 		return "plain"
 	case t.kind == "ipip":

@@ -118,7 +118,7 @@ func (x expectation) withLocalPolicy() expectation {
 	if _, ok := x.Served[dataplane.ExtPortLocal]; ok {
 		x.Served[dataplane.ExtPortLocal] = dataplane.OwnAddress
 	}
-	if x.isSwitched() {
+	if x.isSwitched() || x.Strict {
 		// The pod replies directly, from an address that the client did not dial.
 		delete(x.Served, dataplane.ExtPortLocal)
 		x.Refused = append(x.Refused, dataplane.ExtPortLocal)

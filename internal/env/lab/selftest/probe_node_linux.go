@@ -474,11 +474,18 @@ func probeRemoteRoute(_ context.Context, s *scene) finding {
 
 // probePodRules checks that each node has exactly the expected routing rules. One is for packets to each of its pods,
 // and one for marked packets. If pods have their own routing table, there is also one for packets from each pod and
-// from each additional interface.
+// from each additional interface. In strict mode, two rules by device replace those of each pod, and the rule for local
+// addresses follows them.
 func probePodRules(_ context.Context, s *scene) finding {
-	want, table := "one for each pod at 512, one for the mark at 1024", s.want.PodTable
-	if table != 0 {
-		want += ", one for each pod at 1536, one for the interface at 32765"
+	strict := s.want.Strict
+	want := "one for each pod at 512, one for the mark at 1024"
+	if strict {
+		want = "two for each pod at 10, one for local addresses at 20, one for the mark at 1024"
+	} else if s.want.PodTable != 0 {
+		want += ", one for each pod at 1536"
+	}
+	if s.want.PodTable != 0 {
+		want += ", one for the interface at 32765"
 	}
 	return comparePlaces(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		list, err := link.At(n.NS, (*link.Handle).Policy)
@@ -486,14 +493,27 @@ func probePodRules(_ context.Context, s *scene) finding {
 			return "", err
 		}
 		missing := map[link.PolicyEntry]bool{{Priority: 1024, Words: fmt.Sprintf("fwmark %#[1]x/%#[1]x lookup main", policy.AWSMark)}: true}
+		if strict {
+			missing[link.PolicyEntry{Priority: 20, Words: "lookup local"}] = true
+		}
 		for _, p := range n.Pods {
+			table := s.want.PodTable
+			b, ok := dataplane.BranchOf(s.inst.InterfacesOf(n), p.Addr)
+			if ok {
+				table = 100 + b.VLAN
+			}
+			if strict {
+				missing[link.PolicyEntry{Priority: 10, Words: fmt.Sprintf("iif %s lookup %d", b.Name, table)}] = true
+				missing[link.PolicyEntry{Priority: 10, Words: fmt.Sprintf("iif %s lookup %d", p.HostDevice, table)}] = true
+				continue
+			}
 			missing[link.PolicyEntry{Priority: 512, Words: fmt.Sprintf("to %s/32 lookup main", p.Addr)}] = true
 			if table != 0 {
 				missing[link.PolicyEntry{Priority: 1536, Words: fmt.Sprintf("from %s/32 lookup %d", p.Addr, table)}] = true
 			}
 		}
 		for _, d := range s.inst.InterfacesOf(n) {
-			missing[link.PolicyEntry{Priority: 32765, Words: fmt.Sprintf("from %s/32 lookup %d", d.Addr.Addr(), table)}] = true
+			missing[link.PolicyEntry{Priority: 32765, Words: fmt.Sprintf("from %s/32 lookup %d", d.Addr.Addr(), s.want.PodTable)}] = true
 		}
 		others := 0
 		for _, r := range list {

@@ -66,6 +66,9 @@ func (x expectation) expectedUnserved(network string) string {
 	if network == "udp" && x.Programs != nil && x.Programs.Mute {
 		return silence
 	}
+	if x.Strict {
+		return silence // the refusal of the pod's node arrives by the VPC, and belongs to no tracked connection
+	}
 	if x.Firewall && x.engine != condition.ProxyNftables {
 		return routedOn // kube-router accepts what its policies allow before kube-proxy can refuse it
 	}

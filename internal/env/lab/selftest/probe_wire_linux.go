@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -17,6 +18,9 @@ import (
 // bulk is the size of the transfer that finds the largest frame, in bytes. It is enough for a sender to build
 // super-packets.
 const bulk = 256 << 10
+
+// taggedCarrier is what carries a frame with the tag of a VLAN.
+const taggedCarrier = "802.1q"
 
 // ethernetHeader is the length of an Ethernet header in bytes.
 const ethernetHeader = 14
@@ -39,6 +43,8 @@ func frameCarrier(f capture.Frame) string {
 		return fmt.Sprintf("geneve udp %d vni %d", f.UDP.DestinationPort, f.Geneve.VNI)
 	case f.Inner != nil:
 		return fmt.Sprintf("ip protocol %d", f.IP.Protocol)
+	case f.Ethernet != nil && f.Ethernet.VLAN != 0:
+		return taggedCarrier
 	}
 	return "plain"
 }
@@ -181,7 +187,11 @@ func wireMACProbe(path plan.Path) inspection {
 		if s.want.Attach == nil || !s.want.Attach.OwnMAC {
 			owner = node
 		}
-		d, err := link.DeviceIn(owner.NS, s.sendingDevice(path, owner))
+		dev := nic
+		if leaves, ok := s.want.Leave[path]; ok && owner == node {
+			dev = leaves
+		}
+		d, err := link.DeviceIn(owner.NS, dev)
 		if err != nil {
 			return failedFinding("that of "+owner.Name, err)
 		}
@@ -202,14 +212,6 @@ func wireMACProbe(path plan.Path) inspection {
 		}
 		return finding{want: macText(d.MAC, d.MAC, owner.Name), got: joinDistinct(found, "nothing")}
 	}
-}
-
-// sendingDevice returns the device of owner whose MAC address the frames of a path must have.
-func (s *scene) sendingDevice(path plan.Path, owner *lab.Host) string {
-	if dev, ok := s.want.Leave[path]; ok && slices.Contains(s.inst.NICs(owner), dev) {
-		return dev
-	}
-	return nic
 }
 
 // leavingDevicesProbe returns a probe of the devices by which the first node on the path sends packets to the wire. This
@@ -233,12 +235,48 @@ func leavingDevicesProbe(path plan.Path, want string) inspection {
 			if f.Ethernet == nil {
 				continue
 			}
-			if name := names[f.Ethernet.Source.String()]; slices.Contains(s.inst.NICs(&s.inst.Nodes[t.entry].Host), name) {
+			if name, ok := names[f.Ethernet.Source.String()]; ok {
 				found = append(found, name)
 			}
 		}
 		return finding{want: want, got: joinDistinct(found, "nothing")}
 	}
+}
+
+// vlansProbe returns a probe of the VLANs of frames at the nodes' devices on the underlay. Frames from a pod, and those to
+// it, must have the VLAN of its branch interface.
+func vlansProbe(path plan.Path) inspection {
+	return trialProbe(path,
+		func(s *scene, t *trial) string {
+			var all []string
+			for _, p := range s.allPods() {
+				if b, ok := dataplane.BranchOf(s.inst.InterfacesOf(p.Node), p.Addr); ok && (&p.Host == t.client || &p.Host == t.server) {
+					all = append(all, vlanText("from", p, b.VLAN), vlanText("to", p, b.VLAN))
+				}
+			}
+			return joinDistinct(all, "none")
+		},
+		func(s *scene, t *trial) string {
+			var all []string
+			for k, frames := range t.nodes {
+				nics := s.inst.NICs(&s.inst.Nodes[k].Host)
+				for _, f := range frames {
+					way, addr := "to", f.IP.Destination
+					if f.Outgoing {
+						way, addr = "from", f.IP.Source
+					}
+					p, ok := each.First(s.allPods(), func(p *lab.Pod) bool { return p.Addr == addr })
+					if ok && slices.Contains(nics, f.Device) {
+						all = append(all, vlanText(way, p, f.Ethernet.VLAN))
+					}
+				}
+			}
+			return joinDistinct(all, "none")
+		})
+}
+
+func vlanText(way string, p *lab.Pod, vlan int) string {
+	return fmt.Sprintf("%s %s in VLAN %d", way, p.Name, vlan)
 }
 
 func macText(mac, known net.HardwareAddr, owner string) string {

@@ -28,7 +28,7 @@ type scene struct {
 	wire *capture.Capture
 	// pods capture at the pods that capturedPods returns.
 	pods map[*lab.Pod]*capture.Capture
-	// nodes capture on every device of the first two nodes; nil without BPF programs.
+	// nodes capture on every device of the first two nodes; nil with neither BPF programs nor branch interfaces.
 	nodes []*capture.Capture
 	// dialers make connections from the clients' hosts.
 	dialers map[*lab.Host]*lab.Dialer
@@ -75,7 +75,7 @@ func openScene(inst *lab.Instance, want expectation) (*scene, error) {
 }
 
 func (s *scene) openNodeCaptures() error {
-	if s.want.Programs == nil {
+	if s.want.Programs == nil && !s.want.Branches {
 		return nil
 	}
 	for _, n := range s.inst.Nodes[:2] {

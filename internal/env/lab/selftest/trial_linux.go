@@ -78,8 +78,8 @@ type trial struct {
 	protocol uint8
 	// wire and backend have the frames of both exchanges that the switch and the serving pod received.
 	wire, backend []capture.Frame
-	// near has the frames at the client's pod, sent and received. nodes has those on all devices of the first two
-	// nodes. Both are nil without BPF programs.
+	// near has the frames at the client's pod, sent and received, and is nil without BPF programs. nodes has those on all
+	// devices of the first two nodes, and is nil with neither programs nor branch interfaces.
 	near  []capture.Frame
 	nodes [][]capture.Frame
 	// sealed has all frames of a tunnel that encrypts, bare the frames in which a pod address is readable. Both are nil
