@@ -4,10 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
-	"os"
 	"testing"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
@@ -27,20 +25,7 @@ const (
 func load(t *testing.T, ns *netns.NS) *Agent {
 	t.Helper()
 	a, err := Load(ns)
-	switch {
-	case attach.VerifierLog(err) != "":
-		t.Fatalf("%v\n%s", err, attach.VerifierLog(err))
-	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
-		t.Skipf("eBPF programs cannot be loaded here: %v", err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return a
+	return bpftest.Loaded(t, a, err)
 }
 
 func must(t *testing.T, errs ...error) {

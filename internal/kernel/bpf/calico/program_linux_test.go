@@ -46,7 +46,7 @@ func newBench(t *testing.T, p *plan) *bench {
 	}
 	n.setCapacities(spec)
 	n.mains, err = attach.Load("main", spec, ebpf.CollectionOptions{})
-	skipOrFail(t, err)
+	bpftest.SkipOrFail(t, err)
 	t.Cleanup(n.mains.Close)
 	if err := n.fillJumpTable(); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func (b *bench) preamble(t *testing.T, k kind, w *workload) *ebpf.Program {
 		t.Fatal(err)
 	}
 	coll, err := attach.Load("preamble", spec, b.loadOptions(spec))
-	skipOrFail(t, err)
+	bpftest.SkipOrFail(t, err)
 	t.Cleanup(coll.Close)
 	return coll.Programs["preamble"]
 }

@@ -31,7 +31,7 @@ func testConnect(t *testing.T, p *plan) {
 	defer w.explain(t)
 	starter := netns.NewStarter()
 	t.Cleanup(starter.Close)
-	skipOrFail(t, w.planes[0].AttachCgroup(group))
+	bpftest.SkipOrFail(t, w.planes[0].AttachCgroup(group))
 	bpftest.Serve(t, w.pods[2].NS, p.anywhere(7000))
 	vip, empty := netip.AddrPortFrom(p.vip(10), 80), netip.AddrPortFrom(p.vip(11), 80)
 	for _, s := range []Service{

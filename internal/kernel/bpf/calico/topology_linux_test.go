@@ -4,13 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"testing"
 
-	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
-	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 )
@@ -127,13 +124,7 @@ func newWorld(t *testing.T, p *plan, tunnel string, dsr bool) *world {
 func (w *world) load(t *testing.T, i int, o Options) {
 	t.Helper()
 	n, err := Load(o)
-	skipOrFail(t, err)
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.planes[i] = n
+	w.planes[i] = bpftest.Loaded(t, n, err)
 	other := 1 - i
 	remote := Route{Prefix: w.pool(other), Kind: RemoteWorkload, NextHop: w.nodes[other].IP}
 	if o.Tunnel != "" {
@@ -150,20 +141,7 @@ func (w *world) load(t *testing.T, i int, o Options) {
 			err = errors.Join(err, n.AddWorkload(Workload{IP: w.pods[id].IP, Device: w.pods[id].Device}))
 		}
 	}
-	skipOrFail(t, err)
-}
-
-func skipOrFail(t *testing.T, err error) {
-	t.Helper()
-	switch {
-	case err == nil:
-	case attach.VerifierLog(err) != "":
-		t.Fatalf("%v\n%s", err, attach.VerifierLog(err))
-	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
-		t.Skipf("eBPF programs cannot be loaded here: %v", err)
-	default:
-		t.Fatal(err)
-	}
+	bpftest.SkipOrFail(t, err)
 }
 
 // explain prints the counters of a failed test.
@@ -198,7 +176,7 @@ func TestCloseAfterNamespace(t *testing.T) {
 		return nil
 	})
 	n, err := Load(Options{NS: ns, NodeIP: plan6.own(1), Wire: "eth0", Flows: 64})
-	skipOrFail(t, err)
+	bpftest.SkipOrFail(t, err)
 	if err := n.AddWorkload(Workload{IP: plan6.pod(0, 0), Device: "cali1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func newBench(t *testing.T, where numbering, change func(*Options)) *bench {
 		t.Fatal(err)
 	}
 	n.host, err = attach.Load("host", spec, ebpf.CollectionOptions{})
-	skipOrFail(t, err)
+	bpftest.SkipOrFail(t, err)
 	t.Cleanup(n.host.Close)
 	if err := fillCallTable(n.host, hostCalls); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func (b *bench) endpoint(t *testing.T, i int, ip netip.Addr) *ebpf.Collection {
 		t.Fatal(err)
 	}
 	coll, err := attach.Load("endpoint", spec, b.loadOptions(spec))
-	skipOrFail(t, err)
+	bpftest.SkipOrFail(t, err)
 	t.Cleanup(coll.Close)
 	if err := fillCallTable(coll, lxcCalls); err != nil {
 		t.Fatal(err)

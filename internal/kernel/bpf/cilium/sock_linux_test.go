@@ -28,7 +28,7 @@ func testSocketLB(t *testing.T, where numbering) {
 	starter := netns.NewStarter()
 	t.Cleanup(starter.Close)
 	if err := w.planes[0].AttachCgroup(group); err != nil {
-		skipOrFail(t, err)
+		bpftest.SkipOrFail(t, err)
 	}
 	bpftest.Serve(t, w.pods[2].NS, w.wildcard(7000))
 	vip, empty := netip.AddrPortFrom(w.vip, 80), netip.AddrPortFrom(w.vip.Next(), 80)

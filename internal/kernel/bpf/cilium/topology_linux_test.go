@@ -3,12 +3,8 @@ package cilium
 import (
 	"errors"
 	"net/netip"
-	"os"
 	"testing"
 
-	"github.com/cilium/ebpf"
-
-	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 )
 
@@ -81,13 +77,7 @@ func (w *world) load(t *testing.T, i int, change func(*Options)) {
 	}
 	change(&o)
 	n, err := Load(o)
-	skipOrFail(t, err)
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.planes[i] = n
+	w.planes[i] = bpftest.Loaded(t, n, err)
 	for id, node := range []int{0, 0, 1} {
 		p := w.pods[id]
 		var err error
@@ -122,20 +112,6 @@ func (w *world) tunnels() numbering {
 		return w.other()
 	}
 	return w.numbering
-}
-
-// skipOrFail ends the test: skipped if the right to load programs is missing, failed with the verifier's log else.
-func skipOrFail(t *testing.T, err error) {
-	t.Helper()
-	switch {
-	case err == nil:
-	case attach.VerifierLog(err) != "":
-		t.Fatalf("%v\n%s", err, attach.VerifierLog(err))
-	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
-		t.Skipf("eBPF programs cannot be loaded here: %v", err)
-	default:
-		t.Fatal(err)
-	}
 }
 
 // modes are the ways in which packets leave a node.

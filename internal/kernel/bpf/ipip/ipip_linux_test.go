@@ -19,20 +19,7 @@ import (
 func load(t *testing.T, o Options) *Tunnel {
 	t.Helper()
 	tun, err := Load(o)
-	switch {
-	case attach.VerifierLog(err) != "":
-		t.Fatalf("%v\n%s", err, attach.VerifierLog(err))
-	case errors.Is(err, os.ErrPermission), errors.Is(err, ebpf.ErrNotSupported):
-		t.Skipf("eBPF programs cannot be loaded here: %v", err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tun.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tun
+	return bpftest.Loaded(t, tun, err)
 }
 
 func prefixOf(node int) netip.Prefix {
