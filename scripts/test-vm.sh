@@ -10,7 +10,7 @@
 # It needs apt-get (the kernel is a package), qemu-system-x86_64, busybox, cpio, xz and depmod; make test-vm installs them.
 set -eu
 cd "$(dirname "$0")/.."
-profiles="${*:-calico-ipip ipvlan macvlan aws-vpc-branch(policies=2) aws-vpc-branch-standard(policies=2) flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml}"
+profiles="${*:-calico-ipip ipvlan macvlan aws-vpc-branch(policies=2) aws-vpc-branch-standard(policies=2) flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml examples/profiles/antrea-noencap.yaml}"
 # Tests that need what few kernels have: the first of the package, the second by name.
 kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. kernel/nft:TestFlowtable env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs|flowtable|branch)|TestRemovedFlowtable|TestBranches"
 suite=${SUITE:-bookworm-backports}

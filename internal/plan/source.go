@@ -12,7 +12,7 @@ type OwnSource struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
 	Text   string `json:"text"`
-	// Parts are the files that the profile file names: conflist, plugins, BPF objects and programs.
+	// Parts are the files that the profile file and its bases name: the bases, conflist, plugins, BPF objects and programs.
 	Parts []OwnPart `json:"parts,omitempty"`
 }
 
@@ -20,7 +20,7 @@ type OwnSource struct {
 type OwnPart struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
-	// Text is the content of a conflist.
+	// Text is the content of a conflist or of a base.
 	Text string `json:"text,omitempty"`
 }
 

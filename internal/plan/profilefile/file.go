@@ -17,12 +17,13 @@ import (
 const kindProfile = "Profile"
 
 // Profile is the content of a profile file, which describes a user's own dataplane. Its tags define the keys: name,
-// help, allowed words and default. The reader, the JSON Schema and the reference page are derived from them.
+// help, allowed words and default. The reader, the JSON Schema and the reference page are derived from them. A key whose
+// tag is adds:"yes" extends the value of a profile file in based-on; any other replaces it.
 type Profile struct {
 	Name     string `yaml:"name" help:"name in reports and plans: small letters, digits, - and ." need:"yes"`
 	Title    string `yaml:"title" help:"name for people"`
 	Summary  string `yaml:"summary" help:"what moves the packets, in one line"`
-	BasedOn  string `yaml:"based-on" help:"built-in profile that this one changes; its self-test applies"`
+	BasedOn  string `yaml:"based-on" help:"built-in profile, or profile file in the same directory, that this one changes; its self-test applies"`
 	Families []int  `yaml:"families" help:"versions of IP that the dataplane supports" usual:"4, 6"`
 	CNI      *cni   `yaml:"cni" help:"CNI plugins that connect each pod, in place of those of based-on"`
 	Node     node   `yaml:"node" help:"what is changed and what runs on each node"`
@@ -62,13 +63,13 @@ type cni struct {
 // Place has what a profile file adds to the network namespace of a node or a pod. The lab adds it when the dataplane
 // and its rules are complete.
 type Place struct {
-	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
-	Routes   []route           `yaml:"routes" help:"routes of the main table"`
-	Rules    string            `yaml:"rules" help:"text for iptables-restore --noflush; variables are replaced"`
-	NFT      string            `yaml:"nft" help:"text for nft -f; variables are replaced"`
-	TC       string            `yaml:"tc" help:"lines for tc -batch; variables are replaced"`
-	Offloads map[string]string `yaml:"offloads" help:"features of a device, as ethtool names them: eth0: rx-gro=off,rx-gro-list=on"`
-	BPF      []program         `yaml:"bpf" help:"BPF programs of object files"`
+	Sysctls  map[string]string `yaml:"sysctls" adds:"yes" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
+	Routes   []route           `yaml:"routes" adds:"yes" help:"routes of the main table"`
+	Rules    string            `yaml:"rules" adds:"yes" help:"text for iptables-restore --noflush; variables are replaced"`
+	NFT      string            `yaml:"nft" adds:"yes" help:"text for nft -f; variables are replaced"`
+	TC       string            `yaml:"tc" adds:"yes" help:"lines for tc -batch; variables are replaced"`
+	Offloads map[string]string `yaml:"offloads" adds:"yes" help:"features of a device, as ethtool names them: eth0: rx-gro=off,rx-gro-list=on"`
+	BPF      []program         `yaml:"bpf" adds:"yes" help:"BPF programs of object files"`
 }
 
 // route is a route that a profile file adds.
@@ -90,10 +91,10 @@ type program struct {
 // node has the changes on each node, and the programs that run there.
 type node struct {
 	Place
-	Prepare  []string `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
-	Join     []string `yaml:"join" help:"shell commands that run once for each other node, after the pods are connected"`
-	Services []string `yaml:"services" help:"shell commands that make the Services in place of kube-proxy, after join and at each change; their input is the Services and EndpointSlices in JSON"`
-	Daemons  []Daemon `yaml:"daemons" help:"programs that run as long as the node, started in this order after prepare"`
+	Prepare  []string `yaml:"prepare" adds:"yes" help:"shell commands that run once, before the pods are connected"`
+	Join     []string `yaml:"join" adds:"yes" help:"shell commands that run once for each other node, after the pods are connected"`
+	Services []string `yaml:"services" adds:"yes" help:"shell commands that make the Services in place of kube-proxy, after join and at each change; their input is the Services and EndpointSlices in JSON"`
+	Daemons  []Daemon `yaml:"daemons" adds:"yes" help:"programs that run as long as the node, started in this order after prepare"`
 	Timeout  span     `yaml:"timeout" help:"time that one command may take" usual:"10s"`
 }
 
@@ -132,6 +133,7 @@ type Expect struct {
 	AffinityAfter span              `yaml:"affinity-after" help:"time from which session affinity holds after a client's first connection to a Service; those before may reach another endpoint"`
 	Route         *expectedRoute    `yaml:"route" help:"route of a node to the pods of another node"`
 	Tunnel        *expectedTunnel   `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
+	Plain         bool              `yaml:"plain" help:"packets between nodes cross the wire plain, although the profile file in based-on has a tunnel" usual:"false"`
 }
 
 // attachment describes how pods are connected to their node.

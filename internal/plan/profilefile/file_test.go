@@ -4,11 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // withOwn returns a plan that names profile files, with files and their text beside them.
@@ -157,6 +160,137 @@ expect:
 	}
 }
 
+// TestFileOnFile: a file changes another file, whose text and parts are kept with it.
+func TestFileOnFile(t *testing.T) {
+	files := ownFiles()
+	files["dir/base.yaml"] = strings.Replace(files["dir/mine.yaml"], "based-on: bridge\n", `title: base
+families: [4]
+node:
+  timeout: 20s
+  prepare: [one]
+  join: [first]
+  rules: "*raw"
+  nft: table ip base
+  sysctls: {net.a: 1, net.b: 1}
+  daemons: [{name: d, run: ./daemon}]
+pod: {mtu: 1400}
+expect:
+  paths: {pod-to-pod/same-node: own, pod-to-self: own}
+  tracked: true
+  tunnel: {dev: t0, kind: geneve, overhead: 50}
+`, 1)
+	files["dir/base.yaml"] = strings.Replace(files["dir/base.yaml"], "name: mine", "name: base", 1)
+	files["dir/my.conflist"] = ownConflist
+	files["dir/daemon"] = "program"
+	files["dir/top.yaml"] = ownHead + `name: top
+based-on: ./base.yaml
+node:
+  timeout: 30s
+  join: [second]
+  rules: "*nat"
+  sysctls: {net.b: 2}
+  daemons: [{name: e, run: ./other}]
+expect:
+  paths: {pod-to-self: any}
+  plain: true
+`
+	files["dir/other"] = "program"
+	// A third file has another tunnel in place of none.
+	files["dir/roof.yaml"] = ownHead + "name: roof\nbased-on: top.yaml\ncni: {bin: ., conflist: '" + strings.ReplaceAll(ownConflist, "bridge", "daemon") + "'}\nexpect: {tunnel: {dev: t1, kind: vxlan, overhead: 50}}\n"
+	files["dir/host-local"] = "program"
+	p, read := withOwn(t, files, "./dir/base.yaml", "./dir/top.yaml", "./dir/roof.yaml")
+	p, faults := Load(p, read)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	base, _ := Of(p.Own[0])
+	top, err := Of(p.Own[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(base.Node.Join) != 1 || base.Node.Sysctls["net.b"] != "1" || base.Expect.Tunnel == nil || base.Name != "base" {
+		t.Errorf("the base was changed: %+v", base)
+	}
+	n := top.Node
+	got := []any{top.Name, top.Title, top.BasedOn, top.Families[0], top.Pod.MTU, n.Timeout.Or(0), n.Prepare, n.Join, n.Rules, n.NFT, n.Sysctls, n.Daemons[0].Name, n.Daemons[1].Name, len(n.Daemons),
+		top.Expect.Paths, *top.Expect.Tracked, top.Expect.Tunnel, top.Expect.Plain, top.CNI.Conflist == ownConflist}
+	want := []any{"top", "base", "", 4, 1400, 30 * time.Second, []string{"one"}, []string{"first", "second"}, "*raw\n*nat", "table ip base", map[string]string{"net.a": "1", "net.b": "2"}, "d", "e", 2,
+		map[string]string{"pod-to-self": "any"}, true, (*expectedTunnel)(nil), true, true}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("top:\n%+v\nwant\n%+v", got, want)
+	}
+	roof, err := Of(p.Own[2])
+	if err != nil || roof.Expect.Tunnel == nil || roof.Expect.Tunnel.Dev != "t1" || roof.Expect.Plain || roof.CNI.Bin != "." || len(roof.Node.Join) != 2 {
+		t.Errorf("roof: %+v, %v", roof, err)
+	}
+	parts := func(s plan.OwnSource) string {
+		return strings.Join(each.Of(s.Parts, func(p plan.OwnPart) string { return p.File }), " ")
+	}
+	if got := parts(p.Own[1]); got != "./daemon ./other base.yaml bin/bridge bin/host-local my.conflist" {
+		t.Errorf("parts of top: %s", got)
+	}
+	if got := parts(p.Own[2]); got != "./daemon ./other base.yaml daemon host-local top.yaml" {
+		t.Errorf("parts of roof: %s", got)
+	}
+	p.Own = p.Own[2:]
+	for _, file := range []string{"dir/base.yaml", "dir/top.yaml"} {
+		was := files[file]
+		files[file] = was + "# changed\n"
+		if err := Changed(p, read); err == nil || !strings.Contains(err.Error(), file+" has changed since the run began") {
+			t.Errorf("%s changed: %v", file, err)
+		}
+		files[file] = was
+	}
+	if err := Changed(p, read); err != nil {
+		t.Error(err)
+	}
+	p.Own[0].Parts = p.Own[0].Parts[3:] // without base.yaml
+	if _, err := Of(p.Own[0]); err == nil || !strings.Contains(err.Error(), "dir/top.yaml:4: based-on: base.yaml cannot be read") {
+		t.Errorf("a result without the base: %v", err)
+	}
+}
+
+// TestFileOnFileFaults: each fault has the file and line that it is in, once.
+func TestFileOnFileFaults(t *testing.T) {
+	files := ownFiles()
+	on := func(name, base, more string) string {
+		return ownHead + "name: " + name + "\nbased-on: " + base + "\n" + more
+	}
+	files["dir/self.yaml"] = on("self", "self.yaml", "")
+	files["dir/a.yaml"], files["dir/b.yaml"], files["dir/c.yaml"] = on("a", "b.yaml", ""), on("b", "c.yaml", ""), on("c", "./b.yaml", "")
+	files["dir/gone.yaml"] = on("gone", "nothing.yaml", "")
+	files["far.yaml"] = on("far", "dir/mine.yaml", "")
+	files["dir/bad.yaml"] = on("bad", "bridge", "pod:\n  mtu: 1\nnode:\n  daemons: [{name: d, run: ./none}]\n")
+	files["dir/onbad.yaml"], files["dir/onbad2.yaml"] = on("onbad", "bad.yaml", "familes: [4]\n"), on("onbad2", "bad.yaml", "")
+	files["dir/lost.yaml"] = strings.Replace(files["dir/mine.yaml"], "bin: bin", "bin: lost", 1)
+	files["dir/onlost.yaml"] = on("onlost", "lost.yaml", "")
+	files["dir/found.yaml"] = on("found", "lost.yaml", "cni: {bin: bin, conflist: my.conflist}\n")
+	files["dir/daemon.yaml"] = on("daemon", "mine.yaml", "node:\n  daemons:\n    - {name: d, run: sleep 1}\n")
+	files["dir/top.yaml"] = on("top", "daemon.yaml", "node:\n  daemons:\n    - {name: e, run: sleep 1}\n    - {name: d, run: sleep 1}\nexpect:\n  plain: true\n")
+	files["dir/address.yaml"] = on("address", "mine.yaml", "cni: {bin: bin, conflist: my.conflist, addresses: underlay}\n")
+	for file, want := range map[string]string{
+		"dir/self.yaml":    "dir/self.yaml:4: based-on: makes a circle: self.yaml, self.yaml",
+		"dir/a.yaml":       "dir/c.yaml:4: based-on: makes a circle: a.yaml, b.yaml, c.yaml, b.yaml",
+		"dir/gone.yaml":    "dir/gone.yaml:4: based-on: nothing.yaml cannot be read: file does not exist",
+		"far.yaml":         "far.yaml:4: based-on: dir/mine.yaml is in another directory, to which its paths are relative: put it beside this file",
+		"dir/onbad2.yaml":  "dir/bad.yaml:6: pod.mtu: 1 is out of range: want 576 to 9000\ndir/bad.yaml:8: node.daemons.0.run: ./none cannot be read: file does not exist",
+		"dir/onlost.yaml":  "dir/lost.yaml:6: cni.bin: lost/bridge cannot be read: file does not exist",
+		"dir/found.yaml":   "",
+		"dir/daemon.yaml":  "",
+		"dir/top.yaml":     "dir/top.yaml:8: node.daemons.1.name: d is given twice\ndir/top.yaml:10: expect.plain: based-on is not a profile file with a tunnel: remove it",
+		"dir/address.yaml": "dir/address.yaml:5: cni.addresses: is decided by based-on: remove it",
+	} {
+		p, read := withOwn(t, files, file)
+		if _, faults := Load(p, read); faults.Error() != want {
+			t.Errorf("%s:\n%s\nwant\n%s", file, faults, want)
+		}
+	}
+	p, read := withOwn(t, files, "dir/onbad.yaml", "dir/onbad2.yaml", "dir/bad.yaml")
+	if _, faults := Load(p, read); len(faults) != 3 {
+		t.Errorf("want a fault of onbad.yaml and two of bad.yaml, got\n%s", faults)
+	}
+}
+
 // TestOwnOnCluster: a profile file is for the lab.
 func TestOwnOnCluster(t *testing.T) {
 	p, read := withOwn(t, ownFiles(), "./dir/mine.yaml")
@@ -197,9 +331,10 @@ func TestOwnTable(t *testing.T) {
 func FuzzReadOwn(f *testing.F) {
 	f.Add(ownFiles()["dir/mine.yaml"])
 	f.Add(ownHead + "name: a\nnode: {daemons: [{}], rules: '${x}'}\nexpect: {attach: {gateway: 1}}\n")
+	f.Add(ownHead + "name: a\nbased-on: mine.yaml\nnode: {rules: '*raw', sysctls: {net.a: 1}, daemons: [{name: d}]}\nexpect: {plain: true}\n")
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, faults := readProfile("f.yaml", text)
-		_ = faults.Error()
+		_, layers := parseProfile("dir/f.yaml", text, func(string) (string, error) { return ownFiles()["dir/mine.yaml"], nil })
+		_ = faultsOf(layers).Error()
 	})
 }
 

@@ -19,13 +19,19 @@ import (
 // Of returns the profile that a source describes. If its conflist is the name of a file, the text of that file replaces
 // the name. It fails with position.Faults.
 func Of(s plan.OwnSource) (Profile, error) {
-	o, faults := readProfile(s.File, s.Text)
+	kept := func(name string) (string, error) {
+		if i := slices.IndexFunc(s.Parts, func(p plan.OwnPart) bool { return p.File == name }); i >= 0 {
+			return s.Parts[i].Text, nil
+		}
+		return "", errors.New("its text was not kept")
+	}
+	o, layers := parseProfile(s.File, s.Text, kept)
 	if o.CNI != nil && !isInline(o.CNI.Conflist) {
-		if i := slices.IndexFunc(s.Parts, func(p plan.OwnPart) bool { return p.Text != "" }); i >= 0 {
-			o.CNI.Conflist = s.Parts[i].Text
+		if text, err := kept(o.CNI.Conflist); err == nil {
+			o.CNI.Conflist = text
 		}
 	}
-	return o, faults.Err()
+	return o, faultsOf(layers).Err()
 }
 
 // isInline reports whether a conflist is JSON and not the name of a file.
@@ -47,7 +53,7 @@ func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, posit
 	if len(p.Own) > 0 && p.OnCluster() {
 		l.faults = append(l.faults, position.Fault{Field: "profiles", Message: fmt.Sprintf("%s is a profile file, and those are for the lab: leave it out, or add --env lab", p.Own[0].File)})
 	}
-	return p, l.faults
+	return p, each.Once(l.faults) // a file may be the base of several
 }
 
 type loader struct {
@@ -76,7 +82,7 @@ func (l *loader) resolveVariant(v plan.Variant) plan.Variant {
 	return v.Named(name)
 }
 
-// loadFile reads a profile file and the files that it names. It returns the name of the profile, or "" if there is a
+// loadFile reads a profile file and the files that it and its bases name. It returns the name of the profile, or "" if there is a
 // fault.
 func (l *loader) loadFile(file string) string {
 	b, err := l.read(file)
@@ -85,16 +91,27 @@ func (l *loader) loadFile(file string) string {
 		return ""
 	}
 	s := plan.OwnSource{File: file, Text: string(b), SHA256: sha256Hex(b)}
-	o, d := parseProfile(file, s.Text)
+	o, layers := parseProfile(file, s.Text, func(name string) (string, error) {
+		b, err := l.read(filepath.Join(filepath.Dir(file), name))
+		if err == nil {
+			s.Parts = append(s.Parts, plan.OwnPart{File: name, SHA256: sha256Hex(b), Text: string(b)})
+		}
+		return string(b), err
+	})
 	s.Name = o.Name
-	s.Parts = l.readParts(o, checker{d: d, root: 1})
+	for _, at := range layers {
+		s.Parts = append(s.Parts, l.readParts(at.said, at.checker)...)
+	}
+	slices.SortStableFunc(s.Parts, func(a, b plan.OwnPart) int { return strings.Compare(a.File, b.File) })
+	s.Parts = slices.CompactFunc(s.Parts, func(a, b plan.OwnPart) bool { return a.File == b.File })
+	d := layers[0].d
 	l.sources = slices.DeleteFunc(l.sources, func(old plan.OwnSource) bool { return old.File == file })
 	for _, other := range l.sources {
 		if other.Name == o.Name && o.Name != "" {
 			d.Fault(d.Line("name"), "name", "%q is the name of %s, too", o.Name, other.File)
 		}
 	}
-	if faults := d.Faults(); len(faults) > 0 {
+	if faults := faultsOf(layers); len(faults) > 0 {
 		l.faults = append(l.faults, faults...)
 		return ""
 	}
@@ -102,8 +119,8 @@ func (l *loader) loadFile(file string) string {
 	return s.Name
 }
 
-// readParts reads the files that a profile file names. It returns them sorted and without duplicates. It adds a fault
-// for a file that cannot be read, and for an invalid conflist.
+// readParts reads the files that a profile file names, except for its base. It adds a fault for a file that cannot be read,
+// and for an invalid conflist.
 func (l *loader) readParts(o Profile, c checker) []plan.OwnPart {
 	var parts []plan.OwnPart
 	add := func(field, name string, keep bool) string {
@@ -157,8 +174,7 @@ func (l *loader) readParts(o Profile, c checker) []plan.OwnPart {
 			}
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b plan.OwnPart) int { return strings.Compare(a.File, b.File) })
-	return slices.CompactFunc(parts, func(a, b plan.OwnPart) bool { return a.File == b.File })
+	return parts
 }
 
 // relativeProgram returns the program of a command if it is a path relative to the profile file, and "" otherwise.

@@ -20,18 +20,24 @@ import (
 
 var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// readProfile parses the text of a profile file and returns its faults. name is the file's name in faults. Its directory
-// is the base of relative paths. The Faults do not cover the files that the text names.
-func readProfile(name, text string) (Profile, position.Faults) {
-	o, d := parseProfile(name, text)
-	return o, d.Faults()
+// reader returns the text of a profile file on which another is based, in whose directory it is.
+type reader func(name string) (string, error)
+
+// layer is what one file says: a profile file, or one on which it is based.
+type layer struct {
+	said Profile
+	checker
 }
 
-func parseProfile(name, text string) (Profile, *position.Decoder) {
+// parseProfile parses the text of a profile file, and of those on which it is based. It returns what they say together,
+// and each by itself, the first file first. The decoders of the layers have the faults, which do not cover the files that
+// the texts name. name is the file's name in faults. Its directory is the base of relative paths. above are the files
+// that are based on this one.
+func parseProfile(name, text string, read reader, above ...string) (Profile, []layer) {
 	o := Profile{Dir: filepath.Dir(name)}
 	f, root := position.NewDecoder(name, text, "apiVersion, kind and what the dataplane is")
 	if root == nil {
-		return o, f
+		return o, []layer{{o, checker{d: f, root: 1}}}
 	}
 	keys := f.Keys(&o)
 	keys["apiVersion"], keys["kind"] = f.Constant(plan.APIVersion), f.Constant(kindProfile)
@@ -43,12 +49,96 @@ func parseProfile(name, text string) (Profile, *position.Decoder) {
 	}
 	c := checker{d: f, root: root.Line}
 	c.checkTags("", reflect.ValueOf(o))
-	c.checkCombination(o)
 	c.checkPlace("node", o.Node.Place)
 	c.checkPlace("pod", o.Pod.Place)
-	c.checkDaemons(o)
-	c.checkExpect(o.Expect)
-	return o, f
+	layers := []layer{{o, c}}
+	var base Profile
+	if plan.VariantOf(o.BasedOn).File() != "" {
+		var below []layer
+		base, below = c.parseBase(o, read, append(above, filepath.Base(name)))
+		layers = append(layers, below...)
+		if below == nil || len(faultsOf(below)) > 0 {
+			return o, layers
+		}
+		if o.CNI != nil {
+			for i := range below {
+				layers[i+1].said.CNI = nil // nothing of it is needed
+			}
+		}
+	}
+	c.checkDaemons(o, base.Node.Daemons)
+	whole := o.onTopOf(base)
+	c.checkCombination(whole)
+	c.checkExpect(whole.Expect)
+	if o.Expect.Plain && base.Expect.Tunnel == nil {
+		c.addFault("expect.plain", "based-on is not a profile file with a tunnel: remove it")
+	}
+	return whole, layers
+}
+
+// parseBase parses the profile file that o is based on. Without layers, it cannot be read and c has the fault.
+func (c checker) parseBase(o Profile, read reader, above []string) (Profile, []layer) {
+	name := filepath.Clean(o.BasedOn)
+	if filepath.Dir(name) != "." {
+		c.addFault("based-on", "%s is in another directory, to which its paths are relative: put it beside this file", o.BasedOn)
+		return o, nil
+	}
+	if slices.Contains(above, name) {
+		c.addFault("based-on", "makes a circle: %s", strings.Join(append(above, name), ", "))
+		return o, nil
+	}
+	text, err := read(name)
+	if err != nil {
+		c.addFault("based-on", "%s cannot be read: %s", name, messageWithoutPath(err))
+		return o, nil
+	}
+	return parseProfile(filepath.Join(o.Dir, name), text, read, above...)
+}
+
+// faultsOf returns the faults of all layers.
+func faultsOf(layers []layer) position.Faults {
+	var all position.Faults
+	for _, l := range layers {
+		all = append(all, l.d.Faults()...)
+	}
+	return all
+}
+
+// onTopOf returns base with the changes of o. It returns o unchanged if base is empty, as o is not based on a file.
+func (o Profile) onTopOf(base Profile) Profile {
+	if base.Name == "" {
+		return o
+	}
+	if o.Expect.Plain {
+		base.Expect.Tunnel = nil
+	}
+	base.Expect.Plain = false
+	extend(reflect.ValueOf(&o).Elem(), reflect.ValueOf(base))
+	o.BasedOn = base.BasedOn
+	return o
+}
+
+// extend sets the keys of v to those of base that v adds to, and to those that v does not have.
+func extend(v, base reflect.Value) {
+	for _, f := range keyFields(v.Type()) {
+		at, from := v.FieldByIndex(f.Index), base.FieldByIndex(f.Index)
+		switch adds := f.Tag.Get("adds") != ""; {
+		case at.Kind() == reflect.Struct:
+			extend(at, from)
+		case at.IsZero():
+			at.Set(from)
+		case adds && at.Kind() == reflect.Slice:
+			at.Set(reflect.AppendSlice(from, at))
+		case adds && at.Kind() == reflect.Map:
+			for _, key := range from.MapKeys() {
+				if !at.MapIndex(key).IsValid() {
+					at.SetMapIndex(key, from.MapIndex(key))
+				}
+			}
+		case adds:
+			at.SetString(from.String() + "\n" + at.String())
+		}
+	}
 }
 
 // checker adds faults for wrong values of a profile file to its decoder.
@@ -200,8 +290,12 @@ func (c checker) checkVariables(field, text string) {
 	}
 }
 
-func (c checker) checkDaemons(o Profile) {
+// checkDaemons checks the daemons of a file. base are those of the file on which it is based.
+func (c checker) checkDaemons(o Profile, base []Daemon) {
 	names := map[string]bool{}
+	for _, d := range base {
+		names[d.Name] = true
+	}
 	for i, d := range o.Node.Daemons {
 		field := fmt.Sprintf("node.daemons.%d", i)
 		if names[d.Name] {

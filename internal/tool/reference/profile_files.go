@@ -21,7 +21,7 @@ How to use it: [Test your own dataplane](../how-to/test-your-own-dataplane.md).
 Editors check a profile file against [schema/profile.json](../schema/profile.json).
 
 Paths of files are relative to the profile file. In a plan file, the path of a profile file is relative to the plan file.
-The result file keeps the text of the profile file, and the SHA-256 of the file and of each file that it names.
+The result file keeps the text of the profile file and of its bases, and the SHA-256 of each and of each file that they name.
 ` + "`--resume`" + ` refuses a file that has changed.
 
 ## Keys
@@ -55,6 +55,15 @@ Commands have the variables in their environment.
 		fmt.Fprintf(&b, "| `${%s}` | `$%s` | %s |\n", v.Name, v.Env(), help)
 	}
 	b.WriteString(`
+## A file based on a file
+
+` + "`based-on: antrea.yaml`" + ` names a profile file in the same directory, which may be based on another one. These keys extend those of the base:
+
+- Rules, nft, tc, routes, programs, commands and daemons follow those of the base. The names of daemons differ.
+- Kernel parameters and offloads are set by name.
+
+Each other key replaces that of the base, also ` + "`cni`" + ` and each key of ` + "`expect`" + ` as a whole. ` + "`expect.plain`" + ` removes ` + "`expect.tunnel`" + `.
+
 ## Where programs run
 
 Plugins, commands and daemons run in the network namespace and the cgroup of their node.

@@ -29,8 +29,12 @@ func fileOf(t *testing.T, text string, plugins map[string]string) plan.OwnSource
 		}
 	}
 	file := filepath.Join(dir, "own.yaml")
-	if err := os.WriteFile(file, []byte("apiVersion: cnibench/v1\nkind: Profile\nname: own\n"+text), 0o644); err != nil {
-		t.Fatal(err)
+	// A text after --- is that of base.yaml, beside it.
+	text, base, _ := strings.Cut(text, "\n---\n")
+	for file, text := range map[string]string{file: "name: own\n" + text, filepath.Join(dir, "base.yaml"): "name: base\n" + base} {
+		if err := os.WriteFile(file, []byte("apiVersion: cnibench/v1\nkind: Profile\n"+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p := plan.Default()
 	p.Profiles = plan.Variants(file)
@@ -326,6 +330,64 @@ node:
 	}
 }
 
+// TestChangedFile: a file based on a file changes what the base does, after it. Its nodes route what the base encapsulates.
+func TestChangedFile(t *testing.T) {
+	t.Parallel()
+	const base = `
+---
+cni:
+  bin: ` + "%s" + `
+  routes: false
+` + "%s" + `node:
+  prepare: ['ip link add tunnel0 type vxlan id 7 dstport 4789 local $NODE_IP dev eth0 nolearning', 'ip link set tunnel0 up']
+  join: ['ip route add $PEER_CIDR via $PEER_IP dev tunnel0 onlink']
+  rules: |
+    *filter
+    -A FORWARD -m comment --comment first
+    COMMIT
+expect:
+  attach: {bridge: cni0, gateway: first-address, cross-ttl: 62}
+  tracked: true
+  tunnel: {dev: tunnel0, kind: vxlan, port: 4789, vni: 7, overhead: 50}
+`
+	below := fmt.Sprintf(base, referencePlugins(t), withReference("bridge", `"bridge": "cni0", "isGateway": true,`, `"subnet": "${node-cidr}"`))
+	const change = `based-on: base.yaml
+node:
+  join: ['ip route replace $PEER_CIDR via $PEER_IP dev eth0; ip link del tunnel0 2>/dev/null || true']
+  rules: |
+    *filter
+    -A FORWARD -m comment --comment second
+    COMMIT
+expect:
+`
+	_, inst := raisedOwn(t, plan.Lab{NIC: "wire"}, fileOf(t, change+"  route: {dev: eth0}\n  plain: true"+below, nil))
+	if inst.Err != nil {
+		t.Fatal(inst.Err)
+	}
+	wire := ""
+	for _, a := range Run(t.Context(), inst) {
+		if !a.OK {
+			t.Error(a)
+		}
+		if a.ID == "wire@pod-to-pod/cross-node" {
+			wire = a.Got
+		}
+	}
+	if wire != "plain" {
+		t.Errorf("on the wire: %q", wire)
+	}
+	if err := inst.Ask(t.Context(), 0, "iptables -S FORWARD | grep -A1 'comment first' | grep -q 'comment second'"); err != nil {
+		t.Errorf("the rules of both files, in their order: %v", err)
+	}
+	if mtu := inst.Spec.PodMTU(); mtu != 1500 {
+		t.Errorf("MTU %d", mtu)
+	}
+	// Without the change of what is expected, the base's tunnel is missed.
+	if _, inst = raisedOwn(t, plan.Lab{NIC: "wire"}, fileOf(t, change+"  tracked: true"+below, nil)); inst.Err == nil || !strings.Contains(inst.Err.Error(), "tunnel0") {
+		t.Errorf("a tunnel that is gone: %v", inst.Err)
+	}
+}
+
 // programIn returns the path of a program in one of the directories or in PATH.
 func programIn(program string, dirs ...string) (string, error) {
 	for _, dir := range dirs {
@@ -352,6 +414,7 @@ func TestExampleProfiles(t *testing.T) {
 	}
 	needed := map[string][]string{
 		"antrea.yaml":         {"ovs-vswitchd", "ovsdb-tool", "ipset", "jq"},
+		"antrea-noencap.yaml": {"ovs-vswitchd", "ovsdb-tool", "ipset", "jq", "nft"},
 		"flanneld.yaml":       {"flanneld", "etcd", "curl"},
 		"aws-vpc-plugin.yaml": {"aws-cni", "egress-cni", "ipamd"},
 		"cilium.yaml":         {"cilium-agent", "cilium-cni", "cilium-dbg", "etcd", "clang-19"},
@@ -369,6 +432,18 @@ func TestExampleProfiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	texts := map[string]string{}
+	copyOf := func(file string) string { return filepath.Join(filepath.Dir(bin), filepath.Base(file)) }
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[file] = string(text)
+		if err := os.WriteFile(copyOf(file), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
@@ -377,24 +452,17 @@ func TestExampleProfiles(t *testing.T) {
 					t.Skipf("%v; docs/how-to/test-your-own-dataplane.md says how to build it", err)
 				}
 			}
-			if _, err := os.Stat("/sys/module/openvswitch"); err != nil && filepath.Base(file) == "antrea.yaml" {
+			if _, err := os.Stat("/sys/module/openvswitch"); err != nil && strings.HasPrefix(filepath.Base(file), "antrea") {
 				t.Skip("the kernel has no openvswitch; make test-vm has")
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			copied := filepath.Join(filepath.Dir(bin), filepath.Base(file))
-			if err := os.WriteFile(copied, text, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			copied := copyOf(file)
 			proves(t, copied)
 			second := map[string]*strings.Replacer{
 				"aws-vpc-plugin.yaml": strings.NewReplacer("based-on: aws-vpc", "based-on: aws-vpc-eni2", "-last $RANGE_LAST", "-last $RANGE_LAST -interface 2"),
 				"cilium.yaml":         strings.NewReplacer("--enable-bpf-masquerade", "--enable-bpf-masquerade --bpf-lb-mode dsr", "nodeport/remote: node", "nodeport/remote: own"),
 			}[filepath.Base(file)]
 			if second != nil {
-				if err := os.WriteFile(copied, []byte(second.Replace(string(text))), 0o644); err != nil {
+				if err := os.WriteFile(copied, []byte(second.Replace(texts[file])), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				proves(t, copied)
