@@ -72,6 +72,9 @@ if [ "$want" = vm ]; then
 	need xz xz-utils xz
 	need depmod kmod kmod
 	need ovs-vswitchd openvswitch-switch openvswitch
+	need ovn-nbctl ovn-common ovn
+	need ovn-northd ovn-central ovn-central
+	need ovn-controller ovn-host ovn-host
 	need jq jq jq
 fi
 # A go that is older than 1.21 cannot fetch the toolchain that go.mod names. The module proxy has that toolchain as a

@@ -10,7 +10,7 @@
 # It needs apt-get (the kernel is a package), qemu-system-x86_64, busybox, cpio, xz and depmod; make test-vm installs them.
 set -eu
 cd "$(dirname "$0")/.."
-profiles="${*:-calico-ipip ipvlan macvlan aws-vpc-branch(policies=2) aws-vpc-branch-standard(policies=2) flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml examples/profiles/antrea-noencap.yaml}"
+profiles="${*:-calico-ipip ipvlan macvlan aws-vpc-branch(policies=2) aws-vpc-branch-standard(policies=2) flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) kindnet(flowtable=20) calico-nftables(flowtable=1) examples/profiles/antrea.yaml examples/profiles/antrea-noencap.yaml examples/profiles/ovn-kubernetes.yaml}"
 # Tests that need what few kernels have: the first of the package, the second by name.
 kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. kernel/nft:TestFlowtable env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs|flowtable|branch)|TestRemovedFlowtable|TestBranches"
 suite=${SUITE:-bookworm-backports}
@@ -68,7 +68,7 @@ install_program() {
 	install_libraries "$path"
 }
 for p in ip bridge ethtool iptables iptables-nft ip6tables-nft iptables-restore iptables-save ip6tables ip6tables-restore ip6tables-save ipset nft kmod \
-	ovs-vswitchd ovsdb-server ovsdb-tool ovs-vsctl ovs-ofctl ovs-appctl jq dash nsenter; do
+	ovs-vswitchd ovsdb-server ovsdb-tool ovs-vsctl ovs-ofctl ovs-appctl ovn-northd ovn-controller ovn-nbctl ovn-sbctl jq dash nsenter; do
 	command -v "$p" >/dev/null && install_program "$p"
 done
 for d in /usr/lib/*/xtables /usr/lib/xtables; do
@@ -81,7 +81,7 @@ cp -L "$(command -v busybox)" "$root/bin/busybox"
 make -s build
 cp bin/cnibench "$root/bin/cnibench"
 cp /etc/os-release "$root/etc/os-release"
-cp -r /usr/share/openvswitch "$root/usr/share/"
+cp -r /usr/share/openvswitch /usr/share/ovn "$root/usr/share/"
 ln -s ../run "$root/var/run"
 git ls-files -co --exclude-standard examples/profiles | cpio -pdm --quiet "$root"
 printf 'root:x:0:0::/:/bin/sh\n' > "$root/etc/passwd"

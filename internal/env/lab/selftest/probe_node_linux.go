@@ -229,21 +229,25 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 // entry must have the MAC address of that device.
 func probeGatewayMAC(_ context.Context, s *scene) finding {
 	pod := s.podAt(0, 0)
-	want := calicoMAC
+	want, gateway := calicoMAC, s.want.gatewayOf(pod.Node)
 	if s.want.Attach.Gateway != dataplane.LinkLocal {
 		holder := s.want.Attach.Bridge
 		if holder == "" {
 			holder = pod.HostDevice
 		}
 		if s.want.plugged {
-			holder = deviceWithAddr(pod.Node.NS, s.want.gatewayOf(pod.Node), holder)
+			holder = deviceWithAddr(pod.Node.NS, gateway, holder)
 		}
 		d, err := link.DeviceIn(pod.Node.NS, holder)
 		if err != nil {
 			return failedFinding("that of "+holder, err)
 		}
-		if want = d.MAC.String(); s.want.netkit {
+		switch want = d.MAC.String(); {
+		case s.want.netkit:
 			want = noMAC
+		case s.want.plugged && holder == s.want.Attach.Bridge && !slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == gateway }):
+			// No device has the address: the gateway is a logical router, whose MAC address is made of its address.
+			want = dataplane.PodMAC(gateway).String()
 		}
 	}
 	entries, err := link.At(pod.NS, func(h *link.Handle) ([]link.Neighbour, error) { return h.Neighbours(nic) })
@@ -251,7 +255,7 @@ func probeGatewayMAC(_ context.Context, s *scene) finding {
 		return failedFinding(want, err)
 	}
 	for _, e := range entries {
-		if e.Addr == s.want.gatewayOf(pod.Node) {
+		if e.Addr == gateway {
 			got := e.MAC.String()
 			if s.want.Attach.Gateway == dataplane.Pinned {
 				want += pinned

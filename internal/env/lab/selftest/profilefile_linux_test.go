@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -415,6 +416,7 @@ func TestExampleProfiles(t *testing.T) {
 	needed := map[string][]string{
 		"antrea.yaml":         {"ovs-vswitchd", "ovsdb-tool", "ipset", "jq"},
 		"antrea-noencap.yaml": {"ovs-vswitchd", "ovsdb-tool", "ipset", "jq", "nft"},
+		"ovn-kubernetes.yaml": {"ovs-vswitchd", "ovsdb-tool", "ovn-northd", "ovn-controller", "nft", "jq"},
 		"flanneld.yaml":       {"flanneld", "etcd", "curl"},
 		"aws-vpc-plugin.yaml": {"aws-cni", "egress-cni", "ipamd"},
 		"cilium.yaml":         {"cilium-agent", "cilium-cni", "cilium-dbg", "etcd", "clang-19"},
@@ -423,7 +425,7 @@ func TestExampleProfiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"antrea-port", "extra-hop", "bridge", "ptp", "macvlan", "host-local", "aws-cni", "egress-cni", "ipamd", "cilium-agent", "cilium-cni", "cilium-dbg", "etcd"} {
+	for _, program := range []string{"antrea-port", "ovn-port", "extra-hop", "bridge", "ptp", "macvlan", "host-local", "aws-cni", "egress-cni", "ipamd", "cilium-agent", "cilium-cni", "cilium-dbg", "etcd"} {
 		path, err := programIn(program, dir, built)
 		if err != nil {
 			continue // the files that need it are skipped
@@ -452,7 +454,7 @@ func TestExampleProfiles(t *testing.T) {
 					t.Skipf("%v; docs/how-to/test-your-own-dataplane.md says how to build it", err)
 				}
 			}
-			if _, err := os.Stat("/sys/module/openvswitch"); err != nil && strings.HasPrefix(filepath.Base(file), "antrea") {
+			if _, err := os.Stat("/sys/module/openvswitch"); err != nil && slices.Contains(needed[filepath.Base(file)], "ovs-vswitchd") {
 				t.Skip("the kernel has no openvswitch; make test-vm has")
 			}
 			copied := copyOf(file)
