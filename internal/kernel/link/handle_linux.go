@@ -176,12 +176,17 @@ func creationError(kind, name string, err error) error {
 	wrapped := fmt.Errorf("make %s device %s: %w", kind, name, err)
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
-		return advice.With(fmt.Errorf("the kernel has no %s device (%s): %w", kind, option[kind], wrapped),
-			"modprobe "+cmp.Or(module[kind], kind)+", or run a kernel that has it, or leave out the profiles that need it")
+		return missingError(kind+" device", option[kind], cmp.Or(module[kind], kind), wrapped)
 	case errors.Is(err, unix.EPERM):
 		return advice.With(wrapped, "run as root, or in a user namespace: unshare -Urnm")
 	}
 	return wrapped
+}
+
+// missingError says that the kernel lacks a feature, with its build options and its modules.
+func missingError(what, options, modules string, err error) error {
+	return advice.With(fmt.Errorf("the kernel has no %s (%s): %w", what, options, err),
+		"modprobe "+modules+", or run a kernel that has it, or leave out the profiles that need it")
 }
 
 // option has the kernel build option of each kind of device.

@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -384,6 +385,9 @@ func TestMissingKernelFeatureIsExplained(t *testing.T) {
 	err := creationError("vxlan", "flannel.1", unix.EOPNOTSUPP)
 	if !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "CONFIG_VXLAN") || !strings.Contains(advice.Of(err), "modprobe vxlan") {
 		t.Errorf("%v (%s)", err, advice.Of(err))
+	}
+	if err := stateError(fmt.Errorf("add: %w", unix.ENOSYS)); !strings.Contains(err.Error(), "CONFIG_INET_ESP") || !strings.Contains(advice.Of(err), "esp4") {
+		t.Errorf("no ESP: %v (%s)", err, advice.Of(err))
 	}
 	if err := creationError("vlan", "eth0.7", unix.EOPNOTSUPP); !strings.Contains(err.Error(), "CONFIG_VLAN_8021Q") || !strings.Contains(advice.Of(err), "modprobe 8021q") {
 		t.Errorf("%v (%s)", err, advice.Of(err))

@@ -2,6 +2,7 @@ package link
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -72,9 +73,17 @@ func (s XFRMState) addTo(h *Handle) error {
 		Aead: &netlink.XfrmStateAlgo{Name: "rfc4106(gcm(aes))", Key: key[:16+salt], ICVLen: 128},
 	}
 	if err := h.withXFRM(func(nl *netlink.Handle) error { return nl.XfrmStateAdd(&state) }); err != nil {
-		return fmt.Errorf("add IPsec state from %s to %s: %w", s.From, s.To, err)
+		return stateError(fmt.Errorf("add IPsec state from %s to %s: %w", s.From, s.To, err))
 	}
 	return nil
+}
+
+// stateError adds advice to err if the kernel lacks ESP (its type or its protocol) or the cipher (ENOSYS).
+func stateError(err error) error {
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPROTONOSUPPORT) {
+		return missingError("ESP with AES-GCM", "CONFIG_INET_ESP, CONFIG_CRYPTO_GCM", "-a esp4 gcm", err)
+	}
+	return err
 }
 
 func (p XFRMPolicy) addTo(h *Handle) error {
