@@ -103,7 +103,7 @@ func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	case kind == "":
 	case kind == ChurnPolicies && p.Policy == "none":
 		return p.Name + " enforces no NetworkPolicies and has no use for churn of policies"
-	case kind == ChurnPolicies && p.Family == "aws" && l.Policies+l.PoliciesUnselected == 0:
+	case kind == ChurnPolicies && p.Policy == "aws-agent" && l.Policies+l.PoliciesUnselected == 0:
 		return p.Name + " has its policy agent with policies only: take policies=1 or policies-unselected=1, too"
 	case kind == ChurnPolicies:
 	case p.Services == "none":

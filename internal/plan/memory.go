@@ -49,8 +49,9 @@ func (l Lab) variantMemory(v Variant) int64 {
 		node += (l.Policies + l.PoliciesUnselected) * setPolicy
 	case "ebpf":
 		node += l.Policies * bpfPolicy
-		if p.Family == "aws" && l.Policies+l.PoliciesUnselected > 0 {
-			node += awsMaps
+	case "aws-agent":
+		if l.Policies+l.PoliciesUnselected > 0 {
+			node += awsMaps + l.Policies*bpfPolicy
 		}
 	}
 	return int64(node) * int64(l.Nodes)

@@ -290,7 +290,7 @@ func (l Lab) policyTime(p profile.Profile) time.Duration {
 		return 0
 	case p.Policy == "calico-nftables":
 		return time.Duration(sets*sets) * 1800 * time.Nanosecond
-	case p.Family == "cilium", p.Family == "aws":
+	case p.Family == "cilium", p.Policy == "aws-agent":
 		return time.Duration(l.Policies) * 50 * time.Microsecond
 	}
 	all := time.Duration(l.Policies) * 3500 * time.Microsecond

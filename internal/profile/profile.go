@@ -42,7 +42,8 @@ type Profile struct {
 	NoIPv6 string `yaml:"noIPv6"`
 	// Services is the engine behind a ClusterIP: "kube-proxy", "ebpf", "none".
 	Services string `yaml:"services"`
-	// Policy is the engine that enforces a NetworkPolicy: "calico-iptables", "calico-nftables", "ebpf", "none".
+	// Policy is the engine that enforces a NetworkPolicy: "calico-iptables", "calico-nftables", "ebpf", "aws-agent" (which runs
+	// only if there are policies), "kube-router", "nfqueue", "none".
 	Policy string `yaml:"policy"`
 	// Model describes which parts the lab only imitates, "" if it uses the same parts as the product.
 	Model string `yaml:"model"`

@@ -94,7 +94,7 @@ func (s instanceSpec) Needs() []string {
 	if s.Flowtable() > 0 {
 		needs = append(needs, "flowtable")
 	}
-	if s.Profile.Policy == "ebpf" && s.Lab.Policies+s.Lab.PoliciesUnselected > 0 {
+	if s.Profile.Policy == "aws-agent" && s.Lab.Policies+s.Lab.PoliciesUnselected > 0 {
 		needs = append(needs, "bpf", "bpf-tc")
 	}
 	return needs

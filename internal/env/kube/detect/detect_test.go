@@ -266,6 +266,25 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
+// TestProgramsOfNodes: CNIs whose programs are always there are asked for them by their prefix, and AWS's is not: its policy agent
+// may be off.
+func TestProgramsOfNodes(t *testing.T) {
+	seen := seenAtEnd{Node: "n1", Host: true, State: netstate.State{Programs: &[]netstate.Program{}}}
+	for _, c := range []struct{ cni, profile, want string }{
+		{cilium, "cilium-native", "cil_*"}, {calico, "calico-ebpf", "cali_*"}, {"aws-vpc", "aws-vpc", ""}, {"aws-vpc", "aws-vpc-branch", ""},
+	} {
+		got := ""
+		for _, p := range nodeProofs(Verdict{CNI: c.cni, Profile: c.profile}, Snapshot{}, seen) {
+			if p.What == "BPF programs on devices" {
+				got += p.Claimed
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: asked for programs %q, want %q", c.profile, got, c.want)
+		}
+	}
+}
+
 // TestCalledConflist: the conflist that Multus calls counts, whether it is named by its file, by its name, or not at all.
 func TestCalledConflist(t *testing.T) {
 	list := func(file, text string) conflist {
