@@ -75,12 +75,12 @@ func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interfac
 	if err != nil {
 		return err
 	}
-	router, err := vpc.Open(stationsOf(b.spec))
+	router, err := vpc.Open(stationsOf(b.spec), trunk)
 	if err != nil {
 		return err
 	}
 	to.attached = append(to.attached, router)
-	return router.Attach(b.inst.Switch.NS, port, trunk)
+	return router.Attach(b.inst.Switch.NS, port)
 }
 
 // stationsOf maps IP addresses to the stations to which the underlay delivers their packets. It has each node,

@@ -245,7 +245,7 @@ func probeGatewayMAC(_ context.Context, s *scene) finding {
 		switch want = d.MAC.String(); {
 		case s.want.netkit:
 			want = noMAC
-		case s.want.plugged && holder == s.want.Attach.Bridge && !slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == gateway }):
+		case s.want.plugged && holder == s.want.Attach.Bridge && !hasAddr(d, gateway):
 			// No device has the address: the gateway is a logical router, whose MAC address is made of its address.
 			want = dataplane.PodMAC(gateway).String()
 		}
@@ -269,13 +269,17 @@ func probeGatewayMAC(_ context.Context, s *scene) finding {
 	return finding{want: want, got: "no entry"}
 }
 
+func hasAddr(d link.Device, addr netip.Addr) bool {
+	return slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == addr })
+}
+
 // deviceWithAddr returns the name of the first device of a namespace that has addr. It returns usual if no device has
 // addr. It also returns usual if the name begins with "veth", because the node's end of each pod's veth may have
 // addr.
 func deviceWithAddr(ns *netns.NS, addr netip.Addr, usual string) string {
 	name := ""
 	err := eachDevice(ns, func(_ *link.Handle, d link.Device) error {
-		if name == "" && slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == addr }) {
+		if name == "" && hasAddr(d, addr) {
 			name = d.Name
 		}
 		return nil

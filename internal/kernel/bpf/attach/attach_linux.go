@@ -49,34 +49,30 @@ func (h Hook) String() string { return hooks[h].name }
 // Device attaches prog to a hook of the named device of ns, after existing programs. On kernels older than 6.6, it
 // replaces the program of an earlier call for the same hook. Closing c detaches prog.
 func Device(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
-	err = ns.Do(func() error {
-		at, err := deviceIndex(device)
-		if err != nil {
-			return err
-		}
+	return attachTo(ns, device, hook, prog, func(at int) (io.Closer, error) {
 		if hook >= Primary {
-			c, err = link.AttachNetkit(link.NetkitOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
-			return err
+			return link.AttachNetkit(link.NetkitOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
 		}
-		c, err = link.AttachTCX(link.TCXOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
+		c, err := link.AttachTCX(link.TCXOptions{Interface: at, Program: prog, Attach: hooks[hook].at})
 		if errors.Is(err, ebpf.ErrNotSupported) {
-			c, err = addClassicFilter(ns, at, hook, prog)
+			return addClassicFilter(ns, at, hook, prog)
 		}
-		return err
+		return c, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("attach %s to %s of %s: %w", programName(prog), hook, device, err)
-	}
-	return c, nil
 }
 
 // Filter attaches prog to a hook of the named device of ns as a filter of the device's clsact qdisc, in place of the program
 // of an earlier call for the same hook. It is for agents that do not use tcx. Closing c detaches prog.
 func Filter(ns *netns.NS, device string, hook Hook, prog *ebpf.Program) (c io.Closer, err error) {
+	return attachTo(ns, device, hook, prog, func(at int) (io.Closer, error) { return addClassicFilter(ns, at, hook, prog) })
+}
+
+// attachTo calls attach in ns with the index of the device, and says in its error what was to be attached where.
+func attachTo(ns *netns.NS, device string, hook Hook, prog *ebpf.Program, attach func(at int) (io.Closer, error)) (c io.Closer, err error) {
 	err = ns.Do(func() error {
 		at, err := deviceIndex(device)
 		if err == nil {
-			c, err = addClassicFilter(ns, at, hook, prog)
+			c, err = attach(at)
 		}
 		return err
 	})

@@ -45,16 +45,18 @@ type Station struct {
 // Router sets the destination MAC address of an IPv4 frame to that of the station with the frame's destination address.
 // It leaves frames for unknown addresses, and frames without IPv4, unchanged.
 //
-// A port with stations in VLANs is a trunk. The router removes the tag of what the port receives, and drops a frame whose
-// tag is not that of its source address. It adds the tag of its destination to what the port sends.
+// The router of a trunk also removes the tag of what a port receives, and drops a frame whose tag is not that of its source
+// address. It adds the tag of its destination to what the port sends.
 type Router struct {
-	stations        *ebpf.Map
+	stations *ebpf.Map
+	// program is for received frames. tagger is for sent ones, and nil without a trunk.
 	program, tagger *ebpf.Program
 	at              []io.Closer
 }
 
-// Open loads a router. stations has the station of each IPv4 address. Attach puts the router on a port.
-func Open(stations map[netip.Addr]Station) (*Router, error) {
+// Open loads a router, of a trunk or of a port whose frames have no tags. stations has the station of each IPv4 address.
+// Attach puts the router on a port.
+func Open(stations map[netip.Addr]Station, trunk bool) (*Router, error) {
 	table, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: uint32(len(stations) + 1)})
 	if err != nil {
 		return nil, fmt.Errorf("router of the VPC: %w", err)
@@ -66,9 +68,9 @@ func Open(stations map[netip.Addr]Station) (*Router, error) {
 		}
 	}
 	if err == nil {
-		r.program, err = loadProgram(routerInstructions(table))
+		r.program, err = loadProgram(routerInstructions(table, trunk))
 	}
-	if err == nil {
+	if err == nil && trunk {
 		r.tagger, err = loadProgram(taggerInstructions(table))
 	}
 	if err != nil {
@@ -81,15 +83,16 @@ func loadProgram(instructions asm.Instructions) (*ebpf.Program, error) {
 	return ebpf.NewProgram(&ebpf.ProgramSpec{Name: Name, Type: ebpf.SchedCLS, License: "GPL", Instructions: instructions})
 }
 
-// Labels of the programs' ends.
-const pass, dropped = "pass", "dropped"
+// pass is the label of the end at which the frame goes on.
+const pass = "pass"
 
-// routerInstructions returns the instructions of the program for received frames: R7 is the context, R8 the VLAN of the
-// frame's tag, R6 the frame, R0 the entry of its source and then of its destination.
-func routerInstructions(table *ebpf.Map) asm.Instructions {
-	const parse, compare = "parse", "compare"
-	return slices.Concat(
-		asm.Instructions{
+// routerInstructions returns the instructions of the program for received frames: R6 is the frame, R0 the entry of its
+// destination. On a trunk, R7 is the context, and R8 the VLAN of the frame's tag, which must be that of its source.
+func routerInstructions(table *ebpf.Map, trunk bool) asm.Instructions {
+	const parse, compare, dropped = "parse", "compare", "dropped"
+	var untag, check, refuse asm.Instructions
+	if trunk {
+		untag = asm.Instructions{
 			asm.Mov.Reg(asm.R7, asm.R1),
 			asm.Mov.Imm(asm.R8, 0),
 			asm.LoadMem(asm.R2, asm.R1, tagThere, asm.Word),
@@ -98,16 +101,16 @@ func routerInstructions(table *ebpf.Map) asm.Instructions {
 			asm.And.Imm(asm.R8, 0xfff),
 			asm.FnSkbVlanPop.Call(),
 			asm.Mov.Reg(asm.R1, asm.R7).WithSymbol(parse),
-		},
-		loadIPv4(),
-		lookUp(table, source),
-		asm.Instructions{
+		}
+		check = append(lookUp(table, source),
 			asm.Mov.Imm(asm.R1, 0),
 			asm.JEq.Imm(asm.R0, 0, compare),
 			asm.LoadMem(asm.R1, asm.R0, 6, asm.Half),
 			asm.JNE.Reg(asm.R1, asm.R8, dropped).WithSymbol(compare),
-		},
-		lookUp(table, destination),
+		)
+		refuse = asm.Instructions{asm.Mov.Imm(asm.R0, drop).WithSymbol(dropped), asm.Return()}
+	}
+	return slices.Concat(untag, loadIPv4(), check, lookUp(table, destination),
 		asm.Instructions{
 			asm.JEq.Imm(asm.R0, 0, pass),
 			asm.LoadMem(asm.R1, asm.R0, 0, asm.Word),
@@ -116,9 +119,7 @@ func routerInstructions(table *ebpf.Map) asm.Instructions {
 			asm.StoreMem(asm.R6, 4, asm.R1, asm.Half),
 			asm.Mov.Imm(asm.R0, next).WithSymbol(pass),
 			asm.Return(),
-			asm.Mov.Imm(asm.R0, drop).WithSymbol(dropped),
-			asm.Return(),
-		})
+		}, refuse)
 }
 
 // taggerInstructions returns the instructions of the program for sent frames.
@@ -167,12 +168,12 @@ func lookUp(table *ebpf.Map, offset int16) asm.Instructions {
 
 // Attach attaches the router to a port of the switch. It then handles the frames that the host at this port sends. On a
 // trunk it also handles those that the port sends to the host.
-func (r *Router) Attach(ns *netns.NS, port string, trunk bool) error {
+func (r *Router) Attach(ns *netns.NS, port string) error {
 	at, err := attach.Device(ns, port, attach.Ingress, r.program)
 	if err == nil {
 		r.at = append(r.at, at)
 	}
-	if err != nil || !trunk {
+	if err != nil || r.tagger == nil {
 		return err
 	}
 	if at, err = attach.Device(ns, port, attach.Egress, r.tagger); err == nil {

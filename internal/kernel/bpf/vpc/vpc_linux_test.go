@@ -21,13 +21,13 @@ import (
 )
 
 // router opens one that knows a host, and two interfaces on a trunk.
-func router(t *testing.T) *Router {
+func router(t *testing.T, trunk bool) *Router {
 	t.Helper()
 	r, err := Open(map[netip.Addr]Station{
 		netip.MustParseAddr("10.0.0.2"): {MAC: net.HardwareAddr{2, 3, 4, 5, 6, 7}},
 		netip.MustParseAddr("10.0.0.5"): {MAC: net.HardwareAddr{2, 0, 0, 0, 0, 5}, VLAN: 5},
 		netip.MustParseAddr("10.0.0.6"): {MAC: net.HardwareAddr{2, 0, 0, 0, 0, 6}, VLAN: 6},
-	})
+	}, trunk)
 	if errors.Is(err, os.ErrPermission) {
 		t.Skip(err)
 	}
@@ -40,7 +40,13 @@ func router(t *testing.T) *Router {
 
 // TestRoute: a frame has the MAC address of the host with its destination. All else is as it was.
 func TestRoute(t *testing.T) {
-	r := router(t)
+	for _, trunk := range []bool{false, true} {
+		testRoute(t, router(t, trunk))
+	}
+}
+
+func testRoute(t *testing.T, r *Router) {
+	t.Helper()
 	for name, tc := range map[string]struct {
 		packet bpftest.Packet
 		known  bool
@@ -69,7 +75,7 @@ func TestRoute(t *testing.T) {
 // TestTrunk: what a trunk sends in the VLAN of its source returns in the VLAN of its destination. The switch drops what
 // has the tag of another interface, or none.
 func TestTrunk(t *testing.T) {
-	r := router(t)
+	r := router(t, true)
 	host, sw := bpftest.NewNS(t), bpftest.NewNS(t)
 	trunk := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	err := link.In(sw, func(at *link.Handle) error {
@@ -80,7 +86,7 @@ func TestTrunk(t *testing.T) {
 		})
 	})
 	if err == nil {
-		err = r.Attach(sw, "port", true)
+		err = r.Attach(sw, "port")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +155,7 @@ func sendTagged(t *testing.T, ns *netns.NS, device string, p bpftest.Packet, vla
 
 // TestAttach: a device that does not exist is an error, and Close needs none.
 func TestAttach(t *testing.T) {
-	r := router(t)
+	r := router(t, true)
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {
 		t.Skip(err)
@@ -158,10 +164,10 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	if err := r.Attach(ns, "lo", true); err != nil {
+	if err := r.Attach(ns, "lo"); err != nil {
 		t.Error(err)
 	}
-	if err := r.Attach(ns, "eth0", true); err == nil {
+	if err := r.Attach(ns, "eth0"); err == nil {
 		t.Error("attached to a device that does not exist")
 	}
 	if err := r.Close(); err != nil {
